@@ -386,11 +386,11 @@ la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 }
 
 /*
- * A node of a query that runs has been started now (late_start), in the query's own
- * process and not below a Gather.
+ * A child in a query that runs has been started now (late_start), in the query's
+ * own process and not below a Gather.
  */
 void
-la_attach_late(PlanState *planstate)
+la_attach_child(PlanState *planstate)
 {
 	LaQuery    *query = la_registry_find_query(planstate->state);
 	WalkContext context = {
@@ -499,11 +499,12 @@ la_attach_wake(PlanState *planstate, LaFeature feature)
 }
 
 /*
- * The same for a feature that has to prepare much: not before pages of what runs come from a device, nor for the
- * node's own first row that had pages read.
+ * The same for a feature that has to prepare much: not before enough pages of what
+ * runs come from a device (la_misses.c), nor for the node's own first row that had
+ * pages read.
  */
 LaNode *
-la_attach_wake_late(PlanState *planstate, LaFeature feature)
+la_attach_wake_if_cold(PlanState *planstate, LaFeature feature)
 {
 	LaNode	   *node;
 

@@ -22,17 +22,17 @@ typedef struct LaRun
 {
 	QueryDesc  *query_desc;
 	bool		bounded;		/* is only a number of rows wanted? */
-	LaMisses	misses;			/* see la_attach_wake_late() */
+	LaMisses	misses;			/* see la_attach_wake_if_cold() */
 	struct LaRun *outer;		/* whose function runs this one */
 } LaRun;
 
 extern void la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice);
-extern void la_attach_late(PlanState *planstate);
+extern void la_attach_child(PlanState *planstate);
 extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
 								uint64 count);
 extern void la_attach_end_run(LaRun *run);
 extern LaNode *la_attach_wake(PlanState *planstate, LaFeature feature);
-extern LaNode *la_attach_wake_late(PlanState *planstate, LaFeature feature);
+extern LaNode *la_attach_wake_if_cold(PlanState *planstate, LaFeature feature);
 extern void la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
 								  ExecProcNodeMtd to);
 

@@ -137,7 +137,7 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	if (window == NULL && join->js.ps.ExecProcNodeReal != asleep_exec)
 		return NULL;
 	node = window != NULL ? la_attach_wake(&join->js.ps, LA_FEATURE_NESTED_LOOP) :
-		la_attach_wake_late(&join->js.ps, LA_FEATURE_NESTED_LOOP);
+		la_attach_wake_if_cold(&join->js.ps, LA_FEATURE_NESTED_LOOP);
 	if (node == NULL || la_join_end_is_awaited(node))
 		return window;
 

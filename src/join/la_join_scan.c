@@ -118,7 +118,7 @@ wake(ScanState *scan, LaJoinScanRows *rows)
 
 	if (rows != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
 		return rows;
-	node = la_attach_wake_late(&scan->ps, LA_FEATURE_SUBPLAN);
+	node = la_attach_wake_if_cold(&scan->ps, LA_FEATURE_SUBPLAN);
 	if (node == NULL)
 		return NULL;
 	if (node->state == NULL)

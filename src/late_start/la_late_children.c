@@ -208,7 +208,7 @@ start(LateNode *late, const Bitmapset *numbers)
 		late->seen[late->count] = child;
 		show(late, late->count + 1);
 		if (late->settled)
-			la_attach_late(child);
+			la_attach_child(child);
 	}
 	CurrentResourceOwner = owner;
 	SetUserIdAndSecContext(user, security);

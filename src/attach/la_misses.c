@@ -54,13 +54,14 @@
 
 /*
  * Do enough pages come from a device, of so many rows since the first look?  The kernel reads more of them ahead than the
- * rows have read so far.  Where nobody tells, only the time does.
+ * rows have read so far.  Where it is not counted what comes from
+ * a device, only the time tells.
  */
 static bool
-is_worth_it(const LaMisses *misses, uint32 rows, bool told)
+is_worth_it(const LaMisses *misses, uint32 rows, bool counted)
 {
 	int64		reads = la_reads() - misses->reads;
-	int64		pages = told ? Min(la_residency_device_pages() - misses->device_pages, reads) : reads;
+	int64		pages = counted ? Min(la_residency_device_pages() - misses->device_pages, reads) : reads;
 	int64		hits = pgBufferUsage.shared_blks_hit - misses->hits - HITS_OF_MISSED_ROW * (int64) rows;
 	instr_time	elapsed;
 
@@ -68,7 +69,7 @@ is_worth_it(const LaMisses *misses, uint32 rows, bool told)
 	if (pages == 0)
 		return false;
 	if (rows >= MANY_ROWS ||
-		(told && pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
+		(counted && pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
 		 rows + hits / HITS_PER_ROW))
 		return true;
 	INSTR_TIME_SET_CURRENT(elapsed);
@@ -82,7 +83,7 @@ is_worth_it(const LaMisses *misses, uint32 rows, bool told)
  * PostgreSQL's workers, if there are any.  Ends the walk, too, when it has come to so many nodes.
  */
 static bool
-is_not_told(PlanState *planstate, void *context)
+is_not_counted(PlanState *planstate, void *context)
 {
 	if (--*(int *) context < 0)
 		return true;
@@ -93,13 +94,13 @@ is_not_told(PlanState *planstate, void *context)
 		case T_IndexScanState:
 		case T_IndexOnlyScanState:
 		case T_BitmapHeapScanState:
-			if (!la_residency_is_told(((ScanState *) planstate)->ss_currentRelation))
+			if (!la_residency_is_counted(((ScanState *) planstate)->ss_currentRelation))
 				return true;
 			break;
 		default:
 			break;
 	}
-	return planstate_tree_walker(planstate, is_not_told, context);
+	return planstate_tree_walker(planstate, is_not_counted, context);
 }
 
 /*
@@ -107,16 +108,16 @@ is_not_told(PlanState *planstate, void *context)
  * and of a scan, by the plans that it calls?
  */
 static bool
-are_told(PlanState *planstate)
+are_counted(PlanState *planstate)
 {
 	int			nodes = MOST_NODES;
-	bool		not_told = false;
+	bool		not_counted = false;
 
 	if (!IsA(planstate, NestLoopState))
-		not_told = planstate_tree_walker(planstate, is_not_told, &nodes);
-	for (; IsA(planstate, NestLoopState) && !not_told; planstate = outerPlanState(planstate))
-		not_told = is_not_told(innerPlanState(planstate), &nodes);
-	return !not_told || nodes < 0;
+		not_counted = planstate_tree_walker(planstate, is_not_counted, &nodes);
+	for (; IsA(planstate, NestLoopState) && !not_counted; planstate = outerPlanState(planstate))
+		not_counted = is_not_counted(innerPlanState(planstate), &nodes);
+	return !not_counted || nodes < 0;
 }
 
 /*
@@ -143,7 +144,7 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 		return false;
 	misses->next_look = FEW_ROWS + 4 * watched;
 	misses->cold = is_worth_it(misses, watched, true) ||
-		(is_worth_it(misses, watched, false) && !are_told(planstate));
+		(is_worth_it(misses, watched, false) && !are_counted(planstate));
 	return misses->cold;
 }
 

@@ -139,9 +139,9 @@ int64
 la_request_make_counted(Relation relation, const LaRange *range,
 						LaResidency *residency, LaCounters *counters)
 {
-	bool		is_told = la_residency_is_told(relation);
-	int64		before = is_told ? la_residency_device_pages() : 0;
+	bool		is_counted = la_residency_is_counted(relation);
+	int64		before = is_counted ? la_residency_device_pages() : 0;
 
 	la_request_make(relation, range, residency, counters);
-	return is_told ? Min(la_residency_device_pages() - before, range->nblocks) : 0;
+	return is_counted ? Min(la_residency_device_pages() - before, range->nblocks) : 0;
 }

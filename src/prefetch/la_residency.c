@@ -42,7 +42,7 @@
 /* Of so many requests, one is made while pages count as resident: arbitrary. */
 #define RESIDENT_SHARE 8
 
-/* Tablespaces of which it is remembered whether they tell: arbitrary, few servers have more. */
+/* Tablespaces of which the answer is remembered: arbitrary, few servers have more. */
 #define FILE_SYSTEMS 32
 
 /* Others of a process are io_uring's; to add up all takes twice as long, 2 microseconds on a virtual machine. */
@@ -114,7 +114,7 @@ la_residency_read(LaResidency *watch)
 	watch->resident = false;
 	if (count_moved(watch))
 		return true;
-	watch->blind = !la_residency_is_told(watch->relation);
+	watch->blind = !la_residency_is_counted(watch->relation);
 	watch->resident = !watch->blind;
 	return watch->blind;
 }
@@ -139,7 +139,7 @@ la_residency_asked(LaResidency *watch)
 	}
 	else if (++watch->quiet_looks >= QUIET_LOOKS)
 	{
-		watch->blind = !la_residency_is_told(watch->relation);
+		watch->blind = !la_residency_is_counted(watch->relation);
 		watch->resident = !watch->blind;
 		watch->quiet_looks = 0;
 		watch->reads = pgBufferUsage.shared_blks_read;
@@ -178,8 +178,8 @@ la_residency_not_asked(LaResidency *watch)
 }
 
 /*
- * How many pages this process has caused to be read from devices so far, those of file systems that do not tell
- * left out.  The kernel counts in units of 512 bytes (getrusage(2)).
+ * How many pages this process has caused to be read from devices so far, as far as
+ * that is counted.  The kernel counts in units of 512 bytes (getrusage(2)).
  */
 int64
 la_residency_device_pages(void)
@@ -192,7 +192,7 @@ la_residency_device_pages(void)
  * kernel count that?
  */
 static bool
-is_counted(Relation relation)
+file_system_counts(Relation relation)
 {
 #ifdef __linux__
 	RelPathStr	path = relpathbackend(relation->rd_locator,
@@ -217,11 +217,11 @@ is_counted(Relation relation)
 }
 
 /*
- * Would a read from a device for this relation be counted?  is_counted(), with answers remembered: it takes system
- * calls, and is asked by each scan that finds its pages in memory.
+ * Would a read from a device for this relation be counted?  Answers are remembered:
+ * they take system calls, and each scan asks that finds its pages in memory.
  */
 bool
-la_residency_is_told(Relation relation)
+la_residency_is_counted(Relation relation)
 {
 	static struct
 	{
@@ -239,7 +239,7 @@ la_residency_is_told(Relation relation)
 			return known[i].answer;
 	}
 	i = oldest++ % FILE_SYSTEMS;
-	known[i].answer = is_counted(relation);
+	known[i].answer = file_system_counts(relation);
 	known[i].tablespace = locator.spcOid;
 	known[i].database = locator.dbOid;
 	return known[i].answer;

@@ -15,7 +15,7 @@ typedef struct LaResidency
 {
 	Relation	relation;
 	bool		resident;		/* asking ahead is of no use at present */
-	bool		blind;			/* the file system does not tell */
+	bool		blind;			/* reads for it are not counted */
 	uint32		events;			/* requests, or pages read, since the last
 								 * look */
 	uint32		quiet_looks;	/* looks in a row without a read from a device */
@@ -30,7 +30,7 @@ extern bool la_residency_read(LaResidency *watch);
 extern bool la_residency_asked(LaResidency *watch);
 extern bool la_residency_may_ask(LaResidency *watch);
 extern void la_residency_not_asked(LaResidency *watch);
-extern bool la_residency_is_told(Relation relation);
+extern bool la_residency_is_counted(Relation relation);
 extern int64 la_residency_device_pages(void);
 
 #endif							/* LA_RESIDENCY_H */

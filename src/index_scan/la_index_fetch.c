@@ -17,7 +17,7 @@
  * is released there, and no other interception is needed.
  *
  * A scan sleeps at first: its xs_heapfetch is the heap AM's, and it takes its
- * entries through core's functions (la_index_next.c).  When a page had to be
+ * entries through core's functions (la_index_exec.c).  When a page had to be
  * read it wakes, and is wrapped.  It goes on through core's functions until it
  * is clear that pages come from a device, not from the OS cache; then a ring of
  * entries reads ahead (la_tid_ring.c).  When nothing was read for some time the

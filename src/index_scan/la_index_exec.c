@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * la_index_next.c
+ * la_index_exec.c
  *	  execution of an index scan node: what core does, with our way to the next
  *	  row
  *

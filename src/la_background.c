@@ -62,7 +62,7 @@ la_background_worker(const char *type, const char *function)
 }
 
 static void
-set(LaBackgroundSetting * settings, int count)
+set_settings(LaBackgroundSetting * settings, int count)
 {
 	for (int i = 0; i < count; i++)
 		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
@@ -77,8 +77,8 @@ la_background_connect(Oid database, LaBackgroundSetting * own, int count)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	set(common, lengthof(common));
-	set(own, count);
+	set_settings(common, lengthof(common));
+	set_settings(own, count);
 }
 
 /*

@@ -144,7 +144,7 @@ show_node(const LaNode *node, ExplainState *es)
  * "stock", "prefetch" or, when nothing ran, "eligible".
  */
 static void
-explain(const LaNode *node, ExplainState *es)
+show_status(const LaNode *node, ExplainState *es)
 {
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
@@ -201,7 +201,7 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 	else
 		la_worker_counters_collect(node->query);
 
-	explain(node, es);
+	show_status(node, es);
 }
 
 /*
@@ -228,5 +228,5 @@ la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
 		insert.counters = report->counters;
 	}
 
-	explain(&insert, es);
+	show_status(&insert, es);
 }

@@ -80,7 +80,7 @@ static LaMisses fetched_misses = {0};
 /* In a parallel worker, the query that is a slice of its leader's plan. */
 static EState *slice = NULL;
 
-static bool walker(PlanState *planstate, WalkContext *context);
+static bool visit_node(PlanState *planstate, WalkContext *context);
 
 /*
  * Will it be asked what became of the nodes of a query that starts, or can
@@ -166,7 +166,7 @@ walk_below(PlanState *planstate, WalkContext *context)
 		note_limit(castNode(LimitState, planstate), context);
 	else
 		context->place.gather = planstate;
-	result = planstate_tree_walker(planstate, walker, context);
+	result = planstate_tree_walker(planstate, visit_node, context);
 	context->place = saved;
 	return result;
 }
@@ -253,7 +253,7 @@ register_node(PlanState *planstate, LaFeature feature, WalkContext *context)
  * is a reason not to.
  */
 static bool
-attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
+attach_node(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
 {
 	const LaNodeKind *kind = la_methods[feature]->nodes;
 
@@ -275,7 +275,7 @@ attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
  * what a parent means for a child is noted before the child is decided about.
  */
 static bool
-walker(PlanState *planstate, WalkContext *context)
+visit_node(PlanState *planstate, WalkContext *context)
 {
 	LaFeature	feature;
 
@@ -287,9 +287,9 @@ walker(PlanState *planstate, WalkContext *context)
 	{
 		if (context->query != NULL)
 			register_node(planstate, feature, context);
-		else if (attach(planstate, feature,
-						classify(planstate, feature, context).reason,
-						context->in_slice))
+		else if (attach_node(planstate, feature,
+							 classify(planstate, feature, context).reason,
+							 context->in_slice))
 			context->gathers |= context->place.gather != NULL;
 	}
 
@@ -301,14 +301,14 @@ walker(PlanState *planstate, WalkContext *context)
 		case T_GatherMergeState:
 			return walk_below(planstate, context);
 		default:
-			return planstate_tree_walker(planstate, walker, context);
+			return planstate_tree_walker(planstate, visit_node, context);
 	}
 }
 
 static void
-walk(PlanState *planstate, WalkContext *context)
+walk_tree(PlanState *planstate, WalkContext *context)
 {
-	walker(planstate, context);
+	visit_node(planstate, context);
 	bms_free(context->subplans);
 	bms_free(context->entered);
 	context->subplans = context->entered = NULL;
@@ -327,11 +327,11 @@ register_query(QueryDesc *queryDesc, int eflags, bool fresh)
 
 	context.query = la_registry_add_query(queryDesc->estate, end_query);
 	context.query->top = queryDesc->planstate;
-	walk(queryDesc->planstate, &context);
+	walk_tree(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{
 		if (lfirst(lc) != NULL)
-			walk((PlanState *) lfirst(lc), &context);
+			walk_tree((PlanState *) lfirst(lc), &context);
 	}
 	if (slice != NULL && slice == queryDesc->estate)
 		la_worker_counters_begin_slice(context.query,
@@ -351,7 +351,7 @@ attach_registered(LaQuery *query, bool in_slice)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		attach(node->planstate, node->feature, node->reason, in_slice);
+		attach_node(node->planstate, node->feature, node->reason, in_slice);
 	}
 }
 
@@ -379,7 +379,7 @@ la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 		attach_registered(register_query(queryDesc, eflags, true), in_slice);
 	else
 	{
-		walk(queryDesc->planstate, &context);
+		walk_tree(queryDesc->planstate, &context);
 		if (context.gathers && !IsParallelWorker())
 			register_query(queryDesc, eflags, false);
 	}
@@ -397,12 +397,12 @@ la_attach_child(PlanState *planstate)
 		.fresh = true,.place.eflags = planstate->state->es_top_eflags
 	};
 
-	walker(planstate, &context);
+	visit_node(planstate, &context);
 	if (query != NULL)
 	{
 		context.fresh = false;
 		context.query = query;
-		walker(planstate, &context);
+		visit_node(planstate, &context);
 	}
 }
 

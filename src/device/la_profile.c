@@ -72,7 +72,7 @@ forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue)
 }
 
 static void
-resolve(LaTablespaceProfile *entry)
+resolve_tablespace(LaTablespaceProfile *entry)
 {
 	char		path[MAXPGPATH];
 	LaDeviceId	id;
@@ -142,7 +142,7 @@ find_profile(Oid tablespace)
 	if (!found)
 		entry->resolved = false;
 	if (!entry->resolved)
-		resolve(entry);
+		resolve_tablespace(entry);
 	return entry;
 }
 

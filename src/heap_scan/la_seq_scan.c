@@ -136,7 +136,7 @@ advance_block(LaSeqScan *state)
  * What the kernel had read ahead before is over when most of a request has to come from a device.
  */
 static void
-request(LaSeqScan *state, const LaRange *range)
+request_range(LaSeqScan *state, const LaRange *range)
 {
 	LaResidency *residency = &state->residency;
 	LaCounters *counters = &state->node->counters;
@@ -199,7 +199,7 @@ ask_ahead(LaSeqScan *state)
 		state->asked += range.nblocks;
 		/* Unless they are likely to be in memory. */
 		if (la_residency_may_ask(&state->residency))
-			request(state, &range);
+			request_range(state, &range);
 	}
 }
 

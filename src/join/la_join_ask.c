@@ -260,7 +260,7 @@ recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
  * Where nothing is counted, a trial has to tell.
  */
 static void
-request(LaJoinAsk *ask, Relation relation, const LaRange *range)
+request_range(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
 	LaResidency *residency = &ask->residency;
 	LaCounters *counters = &ask->node->counters;
@@ -279,7 +279,7 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 	LaRange		finished;
 
 	if (la_range_planner_finish(&open->planner, &finished))
-		request(ask, open->relation, &finished);
+		request_range(ask, open->relation, &finished);
 }
 
 /*
@@ -303,7 +303,7 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
 	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
-		request(ask, relation, &finished);
+		request_range(ask, relation, &finished);
 	is_new = open->planner.open.nblocks == 1;
 	if (is_new || (int32) (position - open->row) < 0)
 		open->row = position;
@@ -543,7 +543,7 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
  * ring that have another one tell nothing.
  */
 static void
-learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
+learn_matches(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
 {
 	int64		exceeded = ask->exceeded;
 
@@ -573,5 +573,5 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 			la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
 	}
 	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
-		learn(ask, row, table_reads(ask, row) - ask->reads);
+		learn_matches(ask, row, table_reads(ask, row) - ask->reads);
 }

@@ -25,21 +25,21 @@
 
 #include "join/la_join_end.h"
 
-typedef struct Search
+typedef struct EndSearch
 {
 	const PlanState *wanted;
 	LaJoinEnd	end;			/* of that one */
 	PlanState  *awaited;		/* see LaNode */
-} Search;
+} EndSearch;
 
-static bool find(PlanState *planstate, LaJoinEnd end, Search *search);
+static bool find_below(PlanState *planstate, LaJoinEnd end, EndSearch *search);
 
 static bool
-find_in(PlanState **children, int count, LaJoinEnd end, Search *search)
+find_in(PlanState **children, int count, LaJoinEnd end, EndSearch *search)
 {
 	for (int i = 0; i < count; i++)
 	{
-		if (find(children[i], end, search))
+		if (find_below(children[i], end, search))
 			return true;
 	}
 	return false;
@@ -117,7 +117,7 @@ end_of_inner(const PlanState *planstate, LaJoinEnd end)
  * whether it is there.
  */
 static bool
-find(PlanState *planstate, LaJoinEnd end, Search *search)
+find_below(PlanState *planstate, LaJoinEnd end, EndSearch *search)
 {
 	LaJoinEnd	outer;
 
@@ -137,33 +137,33 @@ find(PlanState *planstate, LaJoinEnd end, Search *search)
 			return find_in(((MergeAppendState *) planstate)->mergeplans,
 						   ((MergeAppendState *) planstate)->ms_nplans, end, search);
 		case T_SubqueryScanState:
-			return find(((SubqueryScanState *) planstate)->subplan, end, search);
+			return find_below(((SubqueryScanState *) planstate)->subplan, end, search);
 		default:
 			break;
 	}
 	outer = end_of_outer(planstate, end);
-	if (find(outerPlanState(planstate), outer, search))
+	if (find_below(outerPlanState(planstate), outer, search))
 	{
 		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
 			search->awaited = planstate;
 		return true;
 	}
-	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
+	return find_below(innerPlanState(planstate), end_of_inner(planstate, end), search);
 }
 
 static void
-search_plans(const LaQuery *query, Search *search)
+search_plans(const LaQuery *query, EndSearch *search)
 {
 	ListCell   *lc;
 
-	if (find(query->top,
-			 query->bounded ? LA_JOIN_MAY_STOP :
-			 IsParallelWorker() ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
-			 search))
+	if (find_below(query->top,
+				   query->bounded ? LA_JOIN_MAY_STOP :
+				   IsParallelWorker() ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
+				   search))
 		return;
 	foreach(lc, query->estate->es_subplanstates)
 	{
-		if (find(lfirst(lc), LA_JOIN_MAY_STOP, search))
+		if (find_below(lfirst(lc), LA_JOIN_MAY_STOP, search))
 			return;
 	}
 }
@@ -174,7 +174,7 @@ search_plans(const LaQuery *query, Search *search)
 LaJoinEnd
 la_join_end(LaNode *node)
 {
-	Search		search = {.wanted = node->planstate,.end = LA_JOIN_MAY_STOP};
+	EndSearch	search = {.wanted = node->planstate,.end = LA_JOIN_MAY_STOP};
 
 	search_plans(node->query, &search);
 	node->awaited = search.awaited;
@@ -204,7 +204,7 @@ la_join_rows_wanted(const LaNode *node, bool limit_counts, uint64 used, int64 gi
 bool
 la_join_end_limit_counts(const LaNode *node)
 {
-	Search		search = {.wanted = (const PlanState *) node->limit,.end = LA_JOIN_MAY_STOP};
+	EndSearch	search = {.wanted = (const PlanState *) node->limit,.end = LA_JOIN_MAY_STOP};
 
 	if (node->limit == NULL)
 		return false;

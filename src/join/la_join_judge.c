@@ -296,7 +296,7 @@ judge_side(Judgement *judgement, Plan *outer)
 }
 
 static LaReason
-judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
+find_reason(NestLoopState *join, LaNode *node, LaJoinEnd end)
 {
 	Snapshot	snapshot = join->js.ps.state->es_snapshot;
 	Plan	   *outer = outerPlan(join->js.ps.plan);
@@ -338,7 +338,7 @@ la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(scratch);
 	LaJoinEnd	end = la_join_end(node);
-	LaReason	reason = judge(join, node, end);
+	LaReason	reason = find_reason(join, node, end);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);

@@ -57,7 +57,7 @@ has_effects(const Plan *plan)
  * la_plan_children callback.
  */
 static bool
-look_at(Plan *plan, void *context)
+look_at_plan(Plan *plan, void *context)
 {
 	LaJoinStatement *statement = (LaJoinStatement *) context;
 	LaJoinSeen	seen = {0};
@@ -67,7 +67,7 @@ look_at(Plan *plan, void *context)
 	statement->is_volatile |= is_seen ||
 		(!la_join_is_known(plan) && !IsA(plan, CteScan));
 	statement->has_effects |= is_seen || seen.calls_users || has_effects(plan);
-	return la_plan_children(plan, look_at, context);
+	return la_plan_children(plan, look_at_plan, context);
 }
 
 /*
@@ -85,11 +85,11 @@ la_join_statement(LaQuery *query)
 	statement = MemoryContextAllocZero(query->estate->es_query_cxt,
 									   sizeof(LaJoinStatement));
 	statement->estate = query->estate;
-	look_at(planned->planTree, statement);
+	look_at_plan(planned->planTree, statement);
 	foreach(lc, planned->subplans)
 	{
 		if (lfirst(lc) != NULL)
-			look_at(lfirst(lc), statement);
+			look_at_plan(lfirst(lc), statement);
 	}
 	query->join_statement = statement;
 	return statement;

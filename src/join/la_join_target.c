@@ -43,7 +43,7 @@ typedef struct ScanKeys
 	const uint64 *searches;
 } ScanKeys;
 
-typedef struct Search
+typedef struct TargetSearch
 {
 	const LaJoinOuter *outer;
 	Relation	table;			/* of the bitmap heap scan above */
@@ -53,9 +53,9 @@ typedef struct Search
 	LaJoinTarget *targets;
 	int			ntargets;
 	int			most;
-} Search;
+} TargetSearch;
 
-static void search_node(PlanState *planstate, Search *search);
+static void search_node(PlanState *planstate, TargetSearch *search);
 
 /*
  * Looks at a plan that an expression calls.  It is read to its end for one value, or for an array of all.  EXISTS, IN and ALL end
@@ -63,7 +63,7 @@ static void search_node(PlanState *planstate, Search *search);
  * is read as far as its rows are wanted.
  */
 static void
-search_plan(const SubPlanState *called, Search *search)
+search_plan(const SubPlanState *called, TargetSearch *search)
 {
 	SubLinkType type = called->subplan->subLinkType;
 	bool		above = search->limited;
@@ -78,7 +78,7 @@ search_plan(const SubPlanState *called, Search *search)
  * Of a node that has one or two children.
  */
 static void
-search_children(Search *search, PlanState *planstate)
+search_children(TargetSearch *search, PlanState *planstate)
 {
 	if (IsA(planstate, ResultState) &&
 		((Result *) planstate->plan)->resconstantqual != NULL)
@@ -126,7 +126,7 @@ is_suitable(Relation index, Relation table)
  * set above the join, or neither, when it is as the scan has it.  False when it is anything else.
  */
 static bool
-find_value(LaJoinTarget *target, LaJoinValue *value, const Search *search,
+find_value(LaJoinTarget *target, LaJoinValue *value, const TargetSearch *search,
 		   const ScanKeys *scan)
 {
 	const PlanState *node = search->outer->node;
@@ -195,7 +195,7 @@ set_comparison(LaJoinTarget *target, LaJoinValue *value)
  * Adds the value of a key of the scan, which the look has in "to".  False when nothing is known about it.
  */
 static bool
-add_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
+add_value(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan,
 		  ScanKey key, ScanKey to)
 {
 	LaJoinValue *value = &target->values[target->nvalues];
@@ -214,7 +214,7 @@ add_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
  * known.
  */
 static bool
-add_equality(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
+add_equality(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan)
 {
 	for (int i = 0; i < scan->nkeys; i++)
 	{
@@ -265,7 +265,7 @@ is_used(const LaJoinTarget *target, ScanKey key)
  * has no condition at all.
  */
 static bool
-add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
+add_bounds(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan)
 {
 	bool		has_no_nulls = false;
 
@@ -311,7 +311,7 @@ add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
  * Adds the index of a scan, if the outer row says where in it to look.
  */
 static void
-search_scan(Search *search, PlanState *planstate, Relation index,
+search_scan(TargetSearch *search, PlanState *planstate, Relation index,
 			Relation table, const ScanKeys *scan)
 {
 	LaJoinTarget *target = &search->targets[search->ntargets];
@@ -346,7 +346,7 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 }
 
 static void
-search_index(Search *search, IndexScanState *node)
+search_index(TargetSearch *search, IndexScanState *node)
 {
 	ScanKeys	scan = {
 		node->iss_ScanKeys, node->iss_NumScanKeys,
@@ -360,7 +360,7 @@ search_index(Search *search, IndexScanState *node)
 }
 
 static void
-search_index_only(Search *search, IndexOnlyScanState *node)
+search_index_only(TargetSearch *search, IndexOnlyScanState *node)
 {
 	ScanKeys	scan = {
 		node->ioss_ScanKeys, node->ioss_NumScanKeys,
@@ -374,7 +374,7 @@ search_index_only(Search *search, IndexOnlyScanState *node)
 }
 
 static void
-search_bitmap_index(Search *search, BitmapIndexScanState *node)
+search_bitmap_index(TargetSearch *search, BitmapIndexScanState *node)
 {
 	ScanKeys	scan = {
 		node->biss_ScanKeys, node->biss_NumScanKeys,
@@ -392,7 +392,7 @@ search_bitmap_index(Search *search, BitmapIndexScanState *node)
  * those that were started has an index for that.
  */
 static void
-search_append(Search *search, AppendState *append)
+search_append(TargetSearch *search, AppendState *append)
 {
 	LaJoinTarget *target = &search->targets[search->ntargets];
 
@@ -414,9 +414,9 @@ search_append(Search *search, AppendState *append)
  * What is noted of a node is for those below it.
  */
 static void
-search_node(PlanState *planstate, Search *search)
+search_node(PlanState *planstate, TargetSearch *search)
 {
-	Search		above = *search;
+	TargetSearch above = *search;
 	ListCell   *lc;
 
 	if (planstate == NULL)
@@ -463,7 +463,7 @@ search_node(PlanState *planstate, Search *search)
 int
 la_join_targets_find(const LaJoinOuter *outer, LaJoinTarget *targets)
 {
-	Search		search = {.outer = outer,.targets = targets,.most = LA_JOIN_TARGETS};
+	TargetSearch search = {.outer = outer,.targets = targets,.most = LA_JOIN_TARGETS};
 	ListCell   *lc;
 
 	if (IsA(outer->node, NestLoopState))
@@ -488,7 +488,7 @@ LaJoinTarget *
 la_join_target_below(const LaJoinOuter *outer, PlanState *planstate)
 {
 	LaJoinTarget *target = palloc_object(LaJoinTarget);
-	Search		search = {.outer = outer,.targets = target,.most = 1};
+	TargetSearch search = {.outer = outer,.targets = target,.most = 1};
 
 	search_node(planstate, &search);
 	if (search.ntargets == 1 && target->append == NULL)

@@ -96,7 +96,7 @@ has_order(const LaJoinTrial *trial)
  * are a part of all.
  */
 static LaJoinDoubt
-doubt(LaJoinTrial *trial, uint32 rows)
+find_doubt(LaJoinTrial *trial, uint32 rows)
 {
 	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
 		STILL_SPARSE_ROWS : SPARSE_ROWS;
@@ -138,7 +138,7 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 							   PAGES_PER_LOOK * SPARSE_ROWS))
 		return;
 
-	trial->doubt = doubt(trial, rows - trial->rows);
+	trial->doubt = find_doubt(trial, rows - trial->rows);
 	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
 		begin_trial(trial);
 	else if (2 * trial->device_pages >= trial->wanted)

@@ -273,7 +273,7 @@ on_rescan(Datum arg)
  * The first row since the last rescan is wanted: has the next one told to us.
  */
 static void
-arm(LaJoinWindow *window)
+watch_rescan(LaJoinWindow *window)
 {
 	if (window->armed)
 		return;
@@ -299,7 +299,7 @@ la_join_window_wake(LaJoinWindow *window)
 	window->resumes = true;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
 	la_join_ask_start(&window->ask);
-	arm(window);
+	watch_rescan(window);
 	return true;
 }
 
@@ -366,7 +366,7 @@ has_room(const LaJoinWindow *window)
  * any piece of memory; and one that fills the ring alone, as a sort may give it, is handed on as it is.
  */
 static bool
-fits(TupleTableSlot *slot)
+may_copy(TupleTableSlot *slot)
 {
 	TupleDesc	descriptor = slot->tts_tupleDescriptor;
 	Size		bytes = 0;
@@ -419,14 +419,14 @@ draw_row(LaJoinWindow *window)
 	LaJoinRow  *row = la_join_row(ring, ring->tail);
 	TupleTableSlot *slot;
 
-	arm(window);
+	watch_rescan(window);
 	slot = ExecProcNode(outerPlanState(window->join));
 	if (TupIsNull(slot))
 	{
 		window->at_end = true;
 		return;
 	}
-	if (!fits(slot))
+	if (!may_copy(slot))
 	{
 		window->large = slot;
 		return;
@@ -465,7 +465,7 @@ look_ahead(LaJoinWindow *window)
 	limit = rows_allowed(window);
 	if (limit <= 1 && ring->head == ring->tail)
 	{
-		arm(window);
+		watch_rescan(window);
 		ask->idle_rows++;
 		end_if_over(window);
 		return;

@@ -73,7 +73,7 @@ static ExecProcNodeMtd core_merge = NULL;
  * Memory context callback: the query is over.  Must not throw.
  */
 static void
-forget(void *arg)
+forget_node(void *arg)
 {
 	LateNode   *late = (LateNode *) arg;
 
@@ -106,7 +106,7 @@ forget_of_owner(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
  * Core sees this many children.
  */
 static void
-show(LateNode *late, int count)
+show_children(LateNode *late, int count)
 {
 	late->count = count;
 	if (IsA(late->parent, AppendState))
@@ -160,8 +160,8 @@ make_node(PlanState *parent, PlanState *first, List *plans, int eflags)
 		merge->ms_slots = palloc0(count * sizeof(TupleTableSlot *));
 	}
 	dlist_push_tail(&unfinished, &late->link);
-	show(late, 1);
-	late->on_reset.func = forget;
+	show_children(late, 1);
+	late->on_reset.func = forget_node;
 	late->on_reset.arg = late;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &late->on_reset);
 	MemoryContextSwitchTo(old);
@@ -179,7 +179,7 @@ node_of(PlanState **seen)
  * an error the transaction puts these back.
  */
 static void
-start(LateNode *late, const Bitmapset *numbers)
+start_children(LateNode *late, const Bitmapset *numbers)
 {
 	MemoryContext context = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
 	ResourceOwner owner = CurrentResourceOwner;
@@ -206,7 +206,7 @@ start(LateNode *late, const Bitmapset *numbers)
 		 * them.
 		 */
 		late->seen[late->count] = child;
-		show(late, late->count + 1);
+		show_children(late, late->count + 1);
 		if (late->settled)
 			la_attach_child(child);
 	}
@@ -229,7 +229,7 @@ find_wanted(LateNode *late, PartitionPruneState *pruning)
 	MemoryContextSwitchTo(old);
 	bms_free(late->wanted);
 	late->wanted = wanted;
-	start(late, wanted);
+	start_children(late, wanted);
 }
 
 /*
@@ -237,7 +237,7 @@ find_wanted(LateNode *late, PartitionPruneState *pruning)
  * scan is under way.
  */
 static Bitmapset *
-choose(LateNode *late)
+places_of_wanted(LateNode *late)
 {
 	MemoryContext old = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
 	Bitmapset  *places = NULL;
@@ -272,7 +272,7 @@ append_exec(PlanState *planstate)
 		if (!append->as_valid_subplans_identified)
 			find_wanted(late, append->as_prune_state);
 		bms_free(append->as_valid_subplans);
-		append->as_valid_subplans = choose(late);
+		append->as_valid_subplans = places_of_wanted(late);
 		append->as_valid_subplans_identified = true;
 	}
 	return core_append(planstate);
@@ -294,7 +294,7 @@ merge_exec(PlanState *planstate)
 		if (merge->ms_valid_subplans == NULL)
 			find_wanted(late, merge->ms_prune_state);
 		bms_free(merge->ms_valid_subplans);
-		merge->ms_valid_subplans = choose(late);
+		merge->ms_valid_subplans = places_of_wanted(late);
 		if (merge->ms_valid_subplans == NULL)
 			return ExecClearTuple(planstate->ps_ResultTupleSlot);
 	}
@@ -306,7 +306,7 @@ start_all(LateNode *late)
 {
 	Bitmapset  *all = bms_add_range(NULL, 0, list_length(late->plans) - 1);
 
-	start(late, all);
+	start_children(late, all);
 	bms_free(all);
 }
 

@@ -65,7 +65,7 @@ typedef struct Siblings
  * Memory context callback: a plan goes.  Must not throw.
  */
 static void
-forget(void *arg)
+forget_finding(void *arg)
 {
 	const LaLateFinding *finding = (const LaLateFinding *) arg;
 
@@ -279,7 +279,7 @@ la_late_judge(PlannedStmt *statement)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(statement));
 	finding = palloc0(sizeof(LaLateFinding));
 	finding->statement = statement;
-	finding->on_reset.func = forget;
+	finding->on_reset.func = forget_finding;
 	finding->on_reset.arg = finding;
 	if (is_plain_query(statement))
 	{

@@ -226,7 +226,7 @@ stand_in(Plan *plan)
  * Makes ready what will be exchanged; it may fail, the exchange may not.
  */
 static LateStart *
-prepare(const LaLateFinding *finding)
+prepare_exchange(const LaLateFinding *finding)
 {
 	LateStart  *start = palloc(offsetof(LateStart, exchanged) +
 							   list_length(finding->parents) *
@@ -275,7 +275,7 @@ la_late_begin_start(QueryDesc *queryDesc, int eflags)
 	/* Within the start of another query, its plan may be this one. */
 	if (finding->parents == NIL && starting == 0)
 		return NULL;
-	start = prepare(finding);
+	start = prepare_exchange(finding);
 	for (int i = 0; i < start->count; i++)
 		*start->exchanged[i].place = start->exchanged[i].instead;
 	starting++;
@@ -316,7 +316,7 @@ settle_children(PlanState *parent, PlanState **children, int count, bool late)
  * planstate_tree_walker callback: parents come before their children.
  */
 static bool
-settle(PlanState *planstate, void *context)
+settle_below(PlanState *planstate, void *context)
 {
 	bool		late = *(const bool *) context;
 
@@ -334,7 +334,7 @@ settle(PlanState *planstate, void *context)
 
 		settle_children(planstate, merge->mergeplans, merge->ms_nplans, late);
 	}
-	return planstate_tree_walker(planstate, settle, context);
+	return planstate_tree_walker(planstate, settle_below, context);
 }
 
 /*
@@ -348,7 +348,7 @@ la_late_started(QueryDesc *queryDesc, int eflags)
 		estate->es_instrument == 0;
 	ListCell   *lc;
 
-	settle(queryDesc->planstate, &late);
+	settle_below(queryDesc->planstate, &late);
 	foreach(lc, estate->es_subplanstates)
-		settle((PlanState *) lfirst(lc), &late);
+		settle_below((PlanState *) lfirst(lc), &late);
 }

@@ -29,7 +29,6 @@
 #include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
 #include "join/la_join_window.h"
-#include "prefetch/la_request.h"
 
 static TupleTableSlot *run_loop(NestLoopState *join, LaJoinWindow *window);
 
@@ -41,20 +40,6 @@ static bool
 has_parameters(const PlanState *planstate)
 {
 	return ((const NestLoop *) planstate->plan)->nestParams != NIL;
-}
-
-/*
- * What is known before the loop runs.  The rest is found out when it wakes (la_join_judge.c),
- * because it takes a walk over both sides.
- */
-static LaVerdict
-classify_loop(PlanState *planstate, const LaPlace *place)
-{
-	LaVerdict	verdict = {LA_REASON_NONE, 0};
-
-	if (!la_request_possible())
-		verdict.reason = LA_REASON_DIRECT_IO;
-	return verdict;
 }
 
 /*
@@ -223,6 +208,6 @@ run_loop(NestLoopState *join, LaJoinWindow *window)
 const LaFeatureMethods la_nested_loop_methods = {
 	.info = &la_nested_loop_feature,
 	.nodes = {{T_NestLoopState, asleep_exec}},
-	.classify = classify_loop,
+	.classify = la_join_classify,
 	.concerns = has_parameters,
 };

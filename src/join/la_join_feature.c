@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_feature.c
- *	  what joins and plans of expressions are to the rest of the library: names, counters, setting
+ *	  what joins and plans of expressions are to the rest of the library: names,
+ *	  counters, setting, and what is known before they run
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +10,7 @@
 
 #include "join/la_join_feature.h"
 #include "la_counters.h"
+#include "prefetch/la_request.h"
 
 static bool enable_join_prefetch = true;
 
@@ -40,3 +42,17 @@ const LaSetting la_join_settings[] = {
 	},
 	{0}
 };
+
+/*
+ * What is known of a node before it runs.  The rest is found out when it wakes: of a
+ * loop it takes a walk over both sides (la_join_judge.c).
+ */
+LaVerdict
+la_join_classify(PlanState *planstate, const LaPlace *place)
+{
+	LaVerdict	verdict = {LA_REASON_NONE, 0};
+
+	if (!la_request_possible())
+		verdict.reason = LA_REASON_DIRECT_IO;
+	return verdict;
+}

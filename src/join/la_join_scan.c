@@ -28,7 +28,6 @@
 #include "join/la_join_scan_rows.h"
 #include "join/la_join_scan.h"
 #include "la_compat.h"
-#include "prefetch/la_request.h"
 
 static TupleTableSlot *run_scan(ScanState *scan, LaJoinScanRows *rows);
 
@@ -48,16 +47,6 @@ calls_per_row(const PlanState *planstate)
 			return true;
 	}
 	return false;
-}
-
-static LaVerdict
-classify_scan(PlanState *planstate, const LaPlace *place)
-{
-	LaVerdict	verdict = {LA_REASON_NONE, 0};
-
-	if (!la_request_possible())
-		verdict.reason = LA_REASON_DIRECT_IO;
-	return verdict;
 }
 
 /*
@@ -174,6 +163,6 @@ const LaFeatureMethods la_subplan_methods = {
 	.info = &la_subplan_feature,
 	.nodes = {{T_SeqScanState, asleep_exec}},
 	.calling = true,
-	.classify = classify_scan,
+	.classify = la_join_classify,
 	.concerns = calls_per_row,
 };

@@ -208,16 +208,3 @@ la_cluster_stats_reset(void)
 	pgstat_reset_of_kind(kind);
 	return true;
 }
-
-/*
- * Ours and those left to core.
- */
-uint64
-la_totals_nodes(const LaFeatureTotals *totals)
-{
-	uint64		sum = 0;
-
-	for (int i = 0; i < LA_REASON_COUNT; i++)
-		sum += totals->nodes[i];
-	return sum;
-}

@@ -27,8 +27,6 @@ typedef struct LaTotals
 	LaFeatureTotals features[LA_FEATURE_COUNT];
 } LaTotals;
 
-extern uint64 la_totals_nodes(const LaFeatureTotals *totals);
-
 extern void la_cluster_stats_register(void);
 extern LaTotals *la_cluster_stats_pending(void);
 extern const LaTotals *la_cluster_stats_fetch(TimestampTz *reset);

@@ -148,6 +148,19 @@ fetch_totals(LaTotals *totals, TimestampTz *since)
 	return false;
 }
 
+/*
+ * All nodes of a feature, ours and those left to core.
+ */
+static uint64
+count_nodes(const LaFeatureTotals *totals)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < LA_REASON_COUNT; i++)
+		sum += totals->nodes[i];
+	return sum;
+}
+
 #ifdef LA_TEST
 /*
  * before_shmem_exit callback: appends one line to
@@ -183,7 +196,7 @@ append_counters(StringInfo line, LaFeature feature)
 	const LaFeatureTotals *totals = &session_totals.features[feature];
 
 	appendStringInfo(line, "%s.nodes=" UINT64_FORMAT " ", info->name,
-					 la_totals_nodes(totals));
+					 count_nodes(totals));
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
 		if (la_counter_in(info->counters, i) &&
@@ -251,7 +264,7 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 
 		values[0] = CStringGetTextDatum(info->name);
 		values[1] = CStringGetTextDatum(of_cluster ? "cluster" : "backend");
-		values[2] = Int64GetDatum((int64) la_totals_nodes(feature));
+		values[2] = Int64GetDatum((int64) count_nodes(feature));
 		/* Null where a feature has no such counter. */
 		for (int i = 0, column = COLUMNS_BEFORE; i < LA_COUNTER_COUNT; i++)
 		{

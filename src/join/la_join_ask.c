@@ -41,6 +41,7 @@
 
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
+#include "prefetch/la_hits.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
 #include "prefetch/la_wake.h"
@@ -350,7 +351,7 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 {
 	LaJoinRow  *row = la_join_row(ring, position);
 	Buffer		map_buffer = InvalidBuffer;
-	LaJoinHits	hits = la_join_hits(target->table);
+	LaHits		hits = la_hits_begin(target->table);
 
 	for (int i = 0; i < peek->nblocks; i++)
 	{
@@ -374,7 +375,7 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 	}
 	if (BufferIsValid(map_buffer))
 		ReleaseBuffer(map_buffer);
-	la_join_forget_hits(target->table, hits);
+	la_hits_forget(target->table, hits);
 }
 
 /*

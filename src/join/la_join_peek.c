@@ -9,23 +9,21 @@
  * has become another one meanwhile, that may cost a request for nothing.  A page is locked for
  * as long as it is looked at, and then not pinned any more.
  *
- * That pages were found in shared buffers is not counted: core, which will look again,
- * counts that.  The read of a page that was waited for is, once, here.
+ * That pages were found in shared buffers is not counted (la_hits.c).  The read of
+ * a page that was waited for is, once, here.
  *
- * Reads BufferUsage of instrument.h, PgStat_TableStatus of pgstat.h, and
- * BTPageOpaqueData and BTScanInsertData of nbtree.h.
+ * Reads BTPageOpaqueData and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "executor/instrument.h"
-#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
 #include "join/la_join_peek.h"
+#include "prefetch/la_hits.h"
 #include "prefetch/la_request.h"
 
 /*
@@ -175,7 +173,7 @@ void
 la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
 			 int most, LaPeek *peek)
 {
-	LaJoinHits	hits = la_join_hits(index);
+	LaHits		hits = la_hits_begin(index);
 	Buffer		buffer;
 
 	peek->missing = InvalidBlockNumber;
@@ -203,35 +201,5 @@ la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
 		}
 		buffer = _bt_getbuf(index, next, BT_READ);
 	}
-	la_join_forget_hits(index, hits);
-}
-
-/*
- * What is counted so far.
- */
-LaJoinHits
-la_join_hits(Relation relation)
-{
-	LaJoinHits	hits = {.all = pgBufferUsage.shared_blks_hit};
-
-	if (pgstat_should_count_relation(relation))
-		hits.relation = relation->pgstat_info->counts.blocks_hit;
-	return hits;
-}
-
-/*
- * Takes back what was counted since of pages found in shared buffers.  What pg_stat_io shows of
- * them stays.
- */
-void
-la_join_forget_hits(Relation relation, LaJoinHits hits)
-{
-	PgStat_TableStatus *status = relation->pgstat_info;
-
-	pgBufferUsage.shared_blks_hit = hits.all;
-	if (status != NULL)
-	{
-		status->counts.blocks_fetched -= status->counts.blocks_hit - hits.relation;
-		status->counts.blocks_hit = hits.relation;
-	}
+	la_hits_forget(index, hits);
 }

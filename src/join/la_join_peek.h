@@ -48,15 +48,6 @@ typedef struct LaJoinSearch
 	LaJoinBound end;
 } LaJoinSearch;
 
-/* Pages found in shared buffers so far, in all and of one relation. */
-typedef struct LaJoinHits
-{
-	int64		all;
-	int64		relation;
-} LaJoinHits;
-
-extern LaJoinHits la_join_hits(Relation relation);
-extern void la_join_forget_hits(Relation relation, LaJoinHits hits);
 extern void la_join_peek(Relation index, const LaJoinSearch *search,
 						 BlockNumber from, int most, LaPeek *peek);
 

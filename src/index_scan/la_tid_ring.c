@@ -214,7 +214,8 @@ la_tid_ring_reset(LaTidRing *ring)
 }
 
 /*
- * Frees a ring that has been reset.
+ * Frees a ring that has been reset.  Nothing of it is left to the end of the query: a
+ * scan gives its ring up each time it goes to sleep.
  */
 void
 la_tid_ring_free(LaTidRing *ring)

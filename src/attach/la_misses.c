@@ -149,8 +149,11 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 }
 
 /*
- * A query whose rows are fetched a few at a time pauses, or goes on: what comes in between is not its own.  While it
- * pauses, "began" is the time that has passed, "hits" and "reads" are those of its own; now less either gives the other.
+ * A query whose rows are fetched a few at a time pauses, or goes on: what comes in
+ * between is not its own.  "began", "hits" and "reads" say where it started while it
+ * runs, and how much it had while it pauses; now less the one gives the other.  Not
+ * so "device_pages", which takes a system call: what others have read in between may
+ * count, but no more than the query's own reads.
  */
 void
 la_misses_turn(LaMisses *misses)

@@ -19,9 +19,14 @@
  * than its first row is in the newest quarter of the ring, for pages of an index, or in the newest three,
  * for those of a table: rows wait for the former half their way.  The budgets count ranges.
  *
- * A join that wants one match per row, as a semi join or one over a LIMIT, asks for one page, for
- * twice as many when a row had more pages read than were asked for, for as many as that when the next one had, too, and for as
- * many as any needed after FEWER_ROWS rows that needed fewer.
+ * A join that wants one match per row, as a semi join or one over a LIMIT, asks of each
+ * row for
+ *
+ * - one page at first;
+ * - twice as many as before, after a row that had more pages read than were asked for;
+ * - as many as two such rows, one after the other, had read at least, if that is more;
+ * - as many as any row had read, after FEWER_ROWS rows that had fewer read than were
+ *   asked for.
  *
  * A target to which no row has come yet, or most rows do not, is not asked for until they do.
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_end.c
- *	  will a join be read to its end?
+ *	  will a join be read to its end, and how many more of its rows are wanted if not?
  *
  * It will where each node above it, up to the one whose rows are all wanted, reads all rows of its child when
  * all of its own are read; or above some node that reads everything for its first row.  What is not known to

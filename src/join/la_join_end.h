@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_end.h
- *	  will a join be read to its end?
+ *	  will a join be read to its end, and how many more of its rows are wanted if not?
  *
  *-------------------------------------------------------------------------
  */

@@ -22,28 +22,39 @@
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_wake.h"
 
-/*
- * Pages after which it is looked at their order, or rows, where so far all but the first page of the table and of the index
- * were in order; how many of them have to be near; and how
- * far from the one before a near one is, before it or behind it: rows that have waited for a page of
- * the index want theirs later than others.  Once they are in order, fewer suffice, or a trial would begin anew
- * again and again.  Arbitrary, but that of pages in random order hardly
- * any is near, and that the kernel reads as much with its usual read-ahead.
- */
+/* Pages after which it is looked at their order: arbitrary. */
 #define PAGES_PER_LOOK 64
+
+/* The first page of the table and that of the index are near none. */
 #define FIRST_PAGES 2
+
+/* How many pages of a look are near in order: arbitrary, at random hardly any is. */
 #define NEAR_PAGES 56
+
+/* The same once they are, or a trial would begin anew again and again: arbitrary. */
 #define STILL_NEAR_PAGES 32
+
+/*
+ * How far a near page is from the one before, on either side: rows that have waited for
+ * a page of the index want theirs later than others.  Arbitrary, the kernel reads as
+ * much with its usual read-ahead.
+ */
 #define NEAR_BLOCKS 32
 
 /*
- * Rows, or pages that they want, for each page from a device above which it is tried: a row is looked up ahead in one
- * microsecond or ten, and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
- * trial's usual pages: the kernel reads none of them ahead.  Arbitrary.
+ * Rows, or pages that they want, for each page from a device above which it is tried: a
+ * row is looked up ahead in one microsecond or ten, and read requests of a local disk
+ * save 40 or more.  Arbitrary.
  */
 #define SPARSE_ROWS 8
+
+/* The same once it is sparse: arbitrary. */
 #define STILL_SPARSE_ROWS 4
+
+/* The part of a trial's usual pages, of which the kernel reads none ahead: arbitrary. */
 #define SPARSE_DIVISOR 16
+
+/* Fewest pages of a look by which that part grows: arbitrary, see begin_trial(). */
 #define FEWEST_TRIED 32
 
 /*
@@ -133,6 +144,11 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 		trial->rows = rows;
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
+
+	/*
+	 * Where few pages are wanted, rows end a look: soon while all are in
+	 * order.
+	 */
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
 		rows - trial->rows <= (seems_in_order(trial) ? Max(SPARSE_ROWS * trial->wanted, PAGES_PER_LOOK) :
 							   PAGES_PER_LOOK * SPARSE_ROWS))

@@ -50,10 +50,14 @@
  */
 #define PARALLEL_ROWS 32
 
-/* Nodes that are judged in a small part of the time of a read, and those for which none is waited: arbitrary. */
+/*
+ * Plan nodes that are judged for each page missed, in a small part of the time of its
+ * read; the first ones, which are free; and how many on the way to a join count as one
+ * that is judged.  Arbitrary.
+ */
 #define NODES_PER_READ 8
 #define FEW_NODES 16
-#define NODES_PASSED 64			/* on the way to a join, for one judged */
+#define NODES_PASSED 64
 
 /* Memory of the rows of one ring, in bytes, and its part of work_mem: arbitrary. */
 #define MOST_BYTES (1024 * 1024)
@@ -81,10 +85,10 @@ struct LaJoinWindow
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	uint32		used;			/* rows handed out since the last rescan */
-	int64		given;			/* rows that a Limit above had for others,
-								 * before these and while the join slept */
-	int64		left;			/* rows that it had when the join went to
-								 * sleep */
+	int64		given;			/* part of limit->position that is not of rows
+								 * from here: from before the join woke, and
+								 * while it slept */
+	int64		left;			/* limit->position when it went to sleep */
 	bool		resumes;		/* was no row handed out since? */
 	LaJoinRing	ring;
 	LaJoinAsk	ask;

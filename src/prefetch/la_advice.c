@@ -33,8 +33,9 @@
 #define BLOCKS_PER_CHOICE 128
 
 /*
- * Pages to look ahead while all are in shared buffers: of the few that are not, the first ones would be seen too late
- * otherwise, and one in fifty would gain nothing.  Arbitrary.
+ * Pages to look ahead while all are in shared buffers.  With fewer, a page that is not
+ * there would be found on its turn, and nothing gained where that is one in fifty.
+ * Arbitrary.
  */
 #define LEAST_DISTANCE 8
 

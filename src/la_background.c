@@ -19,7 +19,8 @@
 #include "la_background.h"
 
 /*
- * By which a session may wait too long, be interrupted, or find something else: not those of the database or a role.
+ * By which a session may wait too long, be interrupted, or find something
+ * else: not those of the database or a role.
  */
 static const char *const common[][2] = {
 	{"default_transaction_isolation", "read committed"},

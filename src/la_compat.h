@@ -132,8 +132,9 @@ la_compat_index_only_beginscan(IndexOnlyScanState *node)
 }
 
 /*
- * How often a scan has searched its index, of the counters of an IndexScanState, IndexOnlyScanState or
- * BitmapIndexScanState; NULL where it does not count, as in 19 without EXPLAIN.
+ * How often a scan has searched its index, of the counters of an
+ * IndexScanState, IndexOnlyScanState or BitmapIndexScanState; NULL where it
+ * does not count, as in 19 without EXPLAIN.
  */
 #if PG_VERSION_NUM >= 190000
 #define la_compat_searches(counters) ((counters) != NULL ? &(counters)->nsearches : NULL)

@@ -3,10 +3,12 @@
  * la_try.c
  *	  work whose errors are caught
  *
- * The subtransaction brings back the user, settings, locks, snapshots and buffer pins that
- * were before, and it ends whatever happens.  Its end advances the command counter if the
- * command has used its command id, which is an error in parallel mode (relies on
- * CommandCounterIncrement() in xact.c): there only a process may try something whose command has not used it.
+ * The subtransaction brings back the user, settings, locks, snapshots and
+ * buffer pins that were before, and it ends whatever happens.  Its end
+ * advances the command counter if the command has used its command id, which
+ * is an error in parallel mode (relies on CommandCounterIncrement() in
+ * xact.c): there only a process may try something whose command has not used
+ * it.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,9 +20,10 @@
 #include "la_try.h"
 
 /*
- * Does something in a subtransaction, in the caller's memory context.  Returns NULL, or after an
- * error, which has undone it, what that was, in the caller's memory.  Which errors the caller throws on is
- * its own affair: a cancel at least.
+ * Does something in a subtransaction, in the caller's memory context.  Returns
+ * NULL, or after an error, which has undone it, what that was, in the caller's
+ * memory.  Which errors the caller throws on is its own affair: a cancel at
+ * least.
  */
 ErrorData *
 la_try(LaTriedWork work, void *arg)

@@ -71,8 +71,8 @@ typedef struct WalkContext
 static LaRun *running = NULL;
 
 /*
- * The query of which a number of rows was fetched last, and what LaRun.misses was then: PL/pgSQL fetches
- * those of a loop one by one.
+ * The query of which a number of rows was fetched last, and what LaRun.misses
+ * was then: PL/pgSQL fetches those of a loop one by one.
  */
 static EState *fetched = NULL;
 static LaMisses fetched_misses = {0};
@@ -116,9 +116,10 @@ end_query(LaQuery *query)
 
 /*
  * When every row of a node reaches a Limit, the node knows how many rows can
- * still be wanted and need not read past them.  That holds below nodes that pass rows on one for one (LockRows may drop a row, which makes
- * the number too small, never wrong: it only bounds look-ahead).  Reads
- * SubqueryScanState of execnodes.h.
+ * still be wanted and need not read past them.  That holds below nodes that
+ * pass rows on one for one (LockRows may drop a row, which makes the number
+ * too small, never wrong: it only bounds look-ahead).  Reads SubqueryScanState
+ * of execnodes.h.
  */
 static void
 note_limit(LimitState *limit, WalkContext *context)

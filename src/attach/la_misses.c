@@ -3,9 +3,11 @@
  * la_misses.c
  *	  do the pages that a query has to read come from a device?
  *
- * To prepare to look ahead takes as long as some reads out of the cache of the operating system, and many queries are
- * over after a few.  So a query whose pages the kernel has is left alone: until so many of its rows had a page read
- * from a device that it pays, or, when it goes on for long, until any had.
+ * To prepare to look ahead takes as long as some reads out of the cache of the
+ * operating system, and many queries are over after a few.  So a query whose
+ * pages the kernel has is left alone: until so many of its rows had a page
+ * read from a device that it pays, or, when it goes on for long, until any
+ * had.
  *
  * Reads BufferUsage of instrument.h.
  *
@@ -25,8 +27,10 @@
 #define FEW_ROWS 2
 
 /*
- * To how many rows with misses one page from a device belongs at least, among the first of them, and when there are more, for
- * which the same preparations are made; and after how many any page suffices, because a trial can tell then.  Arbitrary.
+ * To how many rows with misses one page from a device belongs at least, among
+ * the first of them, and when there are more, for which the same preparations
+ * are made; and after how many any page suffices, because a trial can tell
+ * then.  Arbitrary.
  */
 #define ROWS_PER_DEVICE_PAGE 3
 #define MORE_ROWS 64
@@ -34,16 +38,18 @@
 #define MANY_ROWS 1024
 
 /*
- * Time of a row, and of a page that was read for it, in microseconds, from which on any page from a device suffices: to look a
- * row up ahead takes some three, and a page out of the system's cache four.  Arbitrary, a quick device has less where a third
- * of the rows has such a page.
+ * Time of a row, and of a page that was read for it, in microseconds, from
+ * which on any page from a device suffices: to look a row up ahead takes some
+ * three, and a page out of the system's cache four.  Arbitrary, a quick device
+ * has less where a third of the rows has such a page.
  */
 #define SLOW_ROW_US 30
 #define SLOW_READ_US 12
 
 /*
- * Rows that find all pages in shared buffers are looked up ahead, too, for a part of the price.  They are not counted, but
- * their hits are: some five a row, beyond those of rows with a miss.  Arbitrary.
+ * Rows that find all pages in shared buffers are looked up ahead, too, for a
+ * part of the price.  They are not counted, but their hits are: some five a
+ * row, beyond those of rows with a miss.  Arbitrary.
  */
 #define HITS_OF_MISSED_ROW 8
 #define HITS_PER_ROW 8
@@ -53,9 +59,9 @@
 #define MOST_NODES 1000
 
 /*
- * Do enough pages come from a device, of so many rows since the first look?  The kernel reads more of them ahead than the
- * rows have read so far.  Where it is not counted what comes from
- * a device, only the time tells.
+ * Do enough pages come from a device, of so many rows since the first look?
+ * The kernel reads more of them ahead than the rows have read so far.  Where
+ * it is not counted what comes from a device, only the time tells.
  */
 static bool
 is_worth_it(const LaMisses *misses, uint32 rows, bool counted)
@@ -79,8 +85,9 @@ is_worth_it(const LaMisses *misses, uint32 rows, bool counted)
 }
 
 /*
- * planstate_tree_walker callback: does a scan read what nobody counts for this process?  The pages of a bitmap are read by
- * PostgreSQL's workers, if there are any.  Ends the walk, too, when it has come to so many nodes.
+ * planstate_tree_walker callback: does a scan read what nobody counts for this
+ * process?  The pages of a bitmap are read by PostgreSQL's workers, if there
+ * are any.  Ends the walk, too, when it has come to so many nodes.
  */
 static bool
 is_not_counted(PlanState *planstate, void *context)
@@ -104,8 +111,9 @@ is_not_counted(PlanState *planstate, void *context)
 }
 
 /*
- * Is it counted for this process what the scans read whose pages were missed: of loops over loops, on their inner sides,
- * and of a scan, by the plans that it calls?
+ * Is it counted for this process what the scans read whose pages were missed:
+ * of loops over loops, on their inner sides, and of a scan, by the plans that
+ * it calls?
  */
 static bool
 are_counted(PlanState *planstate)
@@ -121,8 +129,9 @@ are_counted(PlanState *planstate)
 }
 
 /*
- * Pages were read for another row of a query, by this node.  Returns whether such pages come from a device, or may.  Looks
- * seldom, since that takes a system call: after 1, 4, 16 ... rows.
+ * Pages were read for another row of a query, by this node.  Returns whether
+ * such pages come from a device, or may.  Looks seldom, since that takes a
+ * system call: after 1, 4, 16 ... rows.
  */
 bool
 la_misses_are_cold(LaMisses *misses, PlanState *planstate)

@@ -11,8 +11,9 @@
  * never removed, so that what a caller holds stays readable; a reload may
  * change it under its eyes.
  *
- * pg_lookahead_device_profile() shows what the current session has read, which is what its scans use.  The
- * path of the file is for those who may see the setting.
+ * pg_lookahead_device_profile() shows what the current session has read, which
+ * is what its scans use.  The path of the file is for those who may see the
+ * setting.
  *
  *-------------------------------------------------------------------------
  */

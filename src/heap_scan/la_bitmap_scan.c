@@ -184,8 +184,9 @@ end_take_over(LaBitmapScan *state, bool same_bitmap)
 }
 
 /*
- * The scan of a bitmap is about to begin, and sleeps while no more than so many
- * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream.
+ * The scan of a bitmap is about to begin, and sleeps while no more than so
+ * many pages have been read.  Advice is prepared here, not when the scan
+ * wakes, which is in a callback of the stream.
  */
 static void
 begin_bitmap(LaBitmapScan *state, int64 reads)

@@ -56,8 +56,8 @@
 #define CLEARLY_FASTER 1.33
 
 /*
- * The part of a trial's usual pages: nothing was asked for before it.  Arbitrary, but that 2 MB take long enough to be
- * compared.
+ * The part of a trial's usual pages: nothing was asked for before it.
+ * Arbitrary, but that 2 MB take long enough to be compared.
  */
 #define TRIAL_DIVISOR 4
 

@@ -144,8 +144,9 @@ give_up_ring(LaIndexFetch *fetch)
 }
 
 /*
- * Gives the scan back to core if nothing was read for some time, or the kernel reads ahead.  All that we
- * have allocated but the ring stays, for the next time.
+ * Gives the scan back to core if nothing was read for some time, or the kernel
+ * reads ahead.  All that we have allocated but the ring stays, for the next
+ * time.
  */
 static void
 fall_asleep(LaIndexFetch *fetch)

@@ -19,9 +19,10 @@
 #include "prefetch/la_wake.h"
 
 /*
- * Table pages that are read on their turn before the scan looks ahead again, where
- * the kernel has been found to do better alone, and how often they are doubled, when it is found so twice more.  Arbitrary, but
- * that no more are passed than were before.
+ * Table pages that are read on their turn before the scan looks ahead again,
+ * where the kernel has been found to do better alone, and how often they are
+ * doubled, when it is found so twice more.  Arbitrary, but that no more are
+ * passed than were before.
  */
 #define READS_TO_PASS 512
 #define MOST_DOUBLED 4

@@ -3,14 +3,18 @@
  * la_join_append.c
  *	  the partition of a join's inner side that an outer row wants
  *
- * An Append below the inner side leaves partitions out by what the join's parameters are.  For a row that was
- * drawn ahead core is asked which are left, with that row's values in the parameters.  They are not put back: nobody reads them before the join gives them those of its next
- * row.  Where one partition is left, its index is the target; of a row that several may match, nothing is asked for.
+ * An Append below the inner side leaves partitions out by what the join's
+ * parameters are.  For a row that was drawn ahead core is asked which are
+ * left, with that row's values in the parameters.  They are not put back:
+ * nobody reads them before the join gives them those of its next row.  Where
+ * one partition is left, its index is the target; of a row that several may
+ * match, nothing is asked for.
  *
- * What is compared must be parameters as they are, by the server's own functions: nothing
- * that could throw, or be seen to happen early.  A partition is prepared when a row wants it first.  It is
- * known by its relation, because its place among the Append's children depends on which of them
- * were started (la_late_children.c).
+ * What is compared must be parameters as they are, by the server's own
+ * functions: nothing that could throw, or be seen to happen early.  A
+ * partition is prepared when a row wants it first.  It is known by its
+ * relation, because its place among the Append's children depends on which of
+ * them were started (la_late_children.c).
  *
  * Reads AppendState of execnodes.h, and PartitionPruneState of execPartition.h.
  *
@@ -42,7 +46,10 @@ struct LaJoinAppend
 	LaJoinTarget **children;	/* by their number in pruning; NULL so far */
 };
 
-/* A partition that was looked at, and has no index for the join: it is not looked at for each row. */
+/*
+ * A partition that was looked at, and has no index for the join: it is not
+ * looked at for each row.
+ */
 static LaJoinTarget unsuitable;
 
 static bool
@@ -72,8 +79,8 @@ is_plain_step(const PartitionPruneStepOp *step)
 }
 
 /*
- * Takes an Append below a join's inner side, if the outer row alone decides which partition it wants, by
- * plain values.  NULL if not.
+ * Takes an Append below a join's inner side, if the outer row alone decides
+ * which partition it wants, by plain values.  NULL if not.
  */
 LaJoinAppend *
 la_join_append_create(const LaJoinOuter *outer, AppendState *node)

@@ -3,21 +3,26 @@
  * la_join_ask.c
  *	  which pages are asked for outer rows that were drawn ahead
  *
- * Two stages: a row's key is looked up in the index as far as pages are in shared buffers
- * (la_join_peek.c).  Where one is not, the kernel is asked for it, and the row waits.  When it has had time
- * to come, which is when NEWER_WAITS others have been asked for since, or half the way to
- * the row's turn has passed, the look goes on there, a few rows later if it is far from its turn.  At a leaf, the kernel is asked for
- * the table's pages, of an index-only scan for those that are not all-visible.
+ * Two stages: a row's key is looked up in the index as far as pages are in
+ * shared buffers (la_join_peek.c).  Where one is not, the kernel is asked for
+ * it, and the row waits.  When it has had time to come, which is when
+ * NEWER_WAITS others have been asked for since, or half the way to the row's
+ * turn has passed, the look goes on there, a few rows later if it is far from
+ * its turn.  At a leaf, the kernel is asked for the table's pages, of an
+ * index-only scan for those that are not all-visible.
  *
- * Both stages have a budget of their own, or the first, which has more to ask for while the index is
- * cold, would leave nothing to the second, which is what the first is for.  The second may
- * go beyond its own, up to twice as much, for rows that have waited.
+ * Both stages have a budget of their own, or the first, which has more to ask
+ * for while the index is cold, would leave nothing to the second, which is
+ * what the first is for.  The second may go beyond its own, up to twice as
+ * much, for rows that have waited.
  *
- * Pages that are near each other are asked for together (la_range_planner.c): rows in the
- * order of the index or the table find it in order, which the kernel reads in long requests if it is
- * not told of single pages.  A range is open until a page is wanted that is far away, and no longer
- * than its first row is in the newest quarter of the ring, for pages of an index, or in the newest three,
- * for those of a table: rows wait for the former half their way.  The budgets count ranges.
+ * Pages that are near each other are asked for together (la_range_planner.c):
+ * rows in the order of the index or the table find it in order, which the
+ * kernel reads in long requests if it is not told of single pages.  A range is
+ * open until a page is wanted that is far away, and no longer than its first
+ * row is in the newest quarter of the ring, for pages of an index, or in the
+ * newest three, for those of a table: rows wait for the former half their way.
+ * The budgets count ranges.
  *
  * A join that wants one match per row, as a semi join or one over a LIMIT, asks of each
  * row for
@@ -55,8 +60,10 @@
 #define NEWER_WAITS 16
 
 /*
- * Rows, from the first that waits, of which is asked with each row that is drawn whether they have waited long enough: those behind
- * have begun later, if none of these has begun anew in a lower page.  So all are asked with one row in so many.  Arbitrary.
+ * Rows, from the first that waits, of which is asked with each row that is
+ * drawn whether they have waited long enough: those behind have begun later,
+ * if none of these has begun anew in a lower page.  So all are asked with one
+ * row in so many.  Arbitrary.
  */
 #define WAITING_ROWS 32
 #define ROWS_PER_LOOK 16
@@ -71,12 +78,16 @@
 /* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
 #define SLEEP_AFTER 256
 
-/* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
+/*
+ * Rows that need fewer pages than are asked for, after which no more are than
+ * one of them needed: arbitrary.
+ */
 #define FEWER_ROWS 8
 
 /*
- * Requests of which it is looked whether one comes from a device: arbitrary.  Which one is by chance, because rows may ask for pages
- * of the index and of the table in turn.
+ * Requests of which it is looked whether one comes from a device: arbitrary.
+ * Which one is by chance, because rows may ask for pages of the index and of
+ * the table in turn.
  */
 #define REQUESTS_PER_LOOK 3
 
@@ -89,7 +100,8 @@ typedef struct LaJoinRecent
 } LaJoinRecent;
 
 /*
- * Prepares to ask for outer rows.  False when nothing could be asked for.  Allocates in the current memory context.
+ * Prepares to ask for outer rows.  False when nothing could be asked for.
+ * Allocates in the current memory context.
  */
 bool
 la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
@@ -209,8 +221,9 @@ has_use(LaJoinAsk *ask)
 }
 
 /*
- * Is nothing to be asked for any more: because nothing had to be for SLEEP_AFTER rows, or what was asked for was
- * in memory, comes as soon by itself, or is not wanted; or because that was switched off?
+ * Is nothing to be asked for any more: because nothing had to be for
+ * SLEEP_AFTER rows, or what was asked for was in memory, comes as soon by
+ * itself, or is not wanted; or because that was switched off?
  */
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
@@ -262,8 +275,9 @@ recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 }
 
 /*
- * Of one request in REQUESTS_PER_LOOK it is counted what has to come from a device, and it stands for the others.
- * Where nothing is counted, a trial has to tell.
+ * Of one request in REQUESTS_PER_LOOK it is counted what has to come from a
+ * device, and it stands for the others.  Where nothing is counted, a trial has
+ * to tell.
  */
 static void
 request_range(LaJoinAsk *ask, Relation relation, const LaRange *range)
@@ -449,7 +463,8 @@ is_ready(const LaJoinAsk *ask, const LaJoinRing *ring, uint32 position)
 }
 
 /*
- * Asks for a range whose first row is among the oldest quarters of the ring.  A page of a row that is done with has been read.
+ * Asks for a range whose first row is among the oldest quarters of the ring.
+ * A page of a row that is done with has been read.
  */
 static void
 ask_old_range(LaJoinAsk *ask, LaJoinRange *open, const LaJoinRing *ring,
@@ -545,8 +560,9 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 }
 
 /*
- * So many pages were read for a row that was looked up with the number of pages that is valid still: rows in the
- * ring that have another one tell nothing.
+ * So many pages were read for a row that was looked up with the number of
+ * pages that is valid still: rows in the ring that have another one tell
+ * nothing.
  */
 static void
 learn_matches(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)

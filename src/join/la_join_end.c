@@ -3,11 +3,13 @@
  * la_join_end.c
  *	  will a join be read to its end, and how many more of its rows are wanted if not?
  *
- * It will where each node above it, up to the one whose rows are all wanted, reads all rows of its child when
- * all of its own are read; or above some node that reads everything for its first row.  What is not known to
- * do that counts as one that stops early: LIMIT, EXISTS and other plans of expressions, semi and anti
- * joins, merge joins, and a cursor that is fetched from a few rows at a time.  An error anywhere
- * ends the statement, and so does not count.  A parallel worker knows its own part of the plan only.
+ * It will where each node above it, up to the one whose rows are all wanted,
+ * reads all rows of its child when all of its own are read; or above some node
+ * that reads everything for its first row.  What is not known to do that
+ * counts as one that stops early: LIMIT, EXISTS and other plans of
+ * expressions, semi and anti joins, merge joins, and a cursor that is fetched
+ * from a few rows at a time.  An error anywhere ends the statement, and so
+ * does not count.  A parallel worker knows its own part of the plan only.
  *
  * A hash join leaves its outer side when its inner side turns out to be empty.  That is not
  * known until the hash table is built, which may be after the first outer row.
@@ -182,9 +184,10 @@ la_join_end(LaNode *node)
 }
 
 /*
- * How many more rows of a node that may be left early are wanted.  As many as the Limit above still lacks, if all of its
- * rows are wanted (limit_counts); fewer where each of the used rows gave it several, which is what it has got beyond
- * given_before.  Otherwise no more than were used.
+ * How many more rows of a node that may be left early are wanted.  As many as
+ * the Limit above still lacks, if all of its rows are wanted (limit_counts);
+ * fewer where each of the used rows gave it several, which is what it has got
+ * beyond given_before.  Otherwise no more than were used.
  */
 uint64
 la_join_rows_wanted(const LaNode *node, bool limit_counts, uint64 used, int64 given_before)
@@ -213,8 +216,9 @@ la_join_end_limit_counts(const LaNode *node)
 }
 
 /*
- * May a node leave a child before its end, as a Limit does?  A semi join leaves its inner side, a merge join either,
- * and a WindowAgg ends with its run condition.
+ * May a node leave a child before its end, as a Limit does?  A semi join
+ * leaves its inner side, a merge join either, and a WindowAgg ends with its
+ * run condition.
  */
 bool
 la_join_stops_early(const PlanState *planstate)

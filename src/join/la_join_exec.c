@@ -4,11 +4,13 @@
  *	  execution of a nested loop: what core does, with our way to the next outer
  *	  row
  *
- * The loop sleeps until its inner side had to have a few pages read.  Until then it costs
- * core's code and the look at whether that happened, at which reads of the outer side do
- * not count: loops below would wake each other.  Awake, it takes its outer rows from a window (la_join_window.c),
- * whose rows were drawn from the outer side ahead of their turn.  All the rest, the inner side's
- * rescans and rows, the conditions and the projection, is core's at all times, and in its order.
+ * The loop sleeps until its inner side had to have a few pages read.  Until
+ * then it costs core's code and the look at whether that happened, at which
+ * reads of the outer side do not count: loops below would wake each other.
+ * Awake, it takes its outer rows from a window (la_join_window.c), whose rows
+ * were drawn from the outer side ahead of their turn.  All the rest, the inner
+ * side's rescans and rows, the conditions and the projection, is core's at all
+ * times, and in its order.
  *
  * Loops of EvalPlanQual have no hook and are never ours.
  *

@@ -3,9 +3,11 @@
  * la_join_expression.c
  *	  what the expressions of a plan node could show, if they were evaluated early
  *
- * A function that an expression names is taken by its word, whoever made it.  What core calls besides, of operator
- * classes, types and aggregates, must be the server's own: nothing is known of what users have made of these,
- * other than enums.  An index may be of a user's operator class, whose functions say what they are.
+ * A function that an expression names is taken by its word, whoever made it.
+ * What core calls besides, of operator classes, types and aggregates, must be
+ * the server's own: nothing is known of what users have made of these, other
+ * than enums.  An index may be of a user's operator class, whose functions say
+ * what they are.
  *
  * Reads EState of execnodes.h, and plannodes.h.
  *
@@ -221,7 +223,8 @@ la_join_compares_by_users(const Plan *plan)
 }
 
 /*
- * What the catalogue says of a function.  Of one that somebody has dropped, while the plan runs, nothing is known.
+ * What the catalogue says of a function.  Of one that somebody has dropped,
+ * while the plan runs, nothing is known.
  */
 static FunctionKind
 function_kind(Oid function)
@@ -261,7 +264,8 @@ is_seen_function(Oid function, void *context)
 }
 
 /*
- * Could somebody see that a class of an index looks up early?  That of BRIN calls the operators of its family, too.
+ * Could somebody see that a class of an index looks up early?  That of BRIN
+ * calls the operators of its family, too.
  */
 static bool
 is_class_seen(Oid class, LaJoinSeen *seen)
@@ -285,8 +289,9 @@ is_class_seen(Oid class, LaJoinSeen *seen)
 }
 
 /*
- * Does a scan call functions of an index that somebody could see?  The index of a partition that is not scanned this
- * time is locked by nobody, and may be gone: so it is not opened.
+ * Does a scan call functions of an index that somebody could see?  The index
+ * of a partition that is not scanned this time is locked by nobody, and may be
+ * gone: so it is not opened.
  */
 static bool
 looks_up_seen(const Plan *plan, LaJoinSeen *seen)
@@ -328,7 +333,8 @@ compares_rows_by_users(const RowCompareExpr *compare)
 }
 
 /*
- * Does one of the server's own functions get an argument of a type to which functions of users may belong?
+ * Does one of the server's own functions get an argument of a type to which
+ * functions of users may belong?
  */
 static bool
 gets_users_type(Node *node)
@@ -346,8 +352,9 @@ gets_users_type(Node *node)
 }
 
 /*
- * May a node call functions of users, other than those that check_functions_in_node() finds: those of
- * the parts of a value, what an operator is executed by, or one by its name?
+ * May a node call functions of users, other than those that
+ * check_functions_in_node() finds: those of the parts of a value, what an
+ * operator is executed by, or one by its name?
  */
 static bool
 calls_users(Node *node)
@@ -409,8 +416,9 @@ calls_users(Node *node)
 }
 
 /*
- * expression_tree_walker callback: could somebody see that this is evaluated early?  What is not
- * known here may be.  Nor is it known what the plan does of an expression that nobody has wanted so far.
+ * expression_tree_walker callback: could somebody see that this is evaluated
+ * early?  What is not known here may be.  Nor is it known what the plan does
+ * of an expression that nobody has wanted so far.
  */
 static bool
 is_seen(Node *node, void *context)
@@ -450,8 +458,9 @@ is_seen(Node *node, void *context)
 }
 
 /*
- * Could somebody see that a node evaluates such expressions early, or looks up by them?  Notes in "seen" when one
- * depends on what a volatile function may change.
+ * Could somebody see that a node evaluates such expressions early, or looks up
+ * by them?  Notes in "seen" when one depends on what a volatile function may
+ * change.
  */
 bool
 la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen)

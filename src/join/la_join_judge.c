@@ -3,17 +3,22 @@
  * la_join_judge.c
  *	  may outer rows of a join be drawn ahead of their turn?
  *
- * What the outer side does for a row must not be seen to happen early.  So only kinds of nodes are
- * allowed whose expressions are all known here (la_join_expression.c), without volatile functions,
- * locks or changes.  Where one may throw, no other part of the statement may have effects that last, nor
- * who receives its rows keep them: what it has done for the rows before would not be done any more.
+ * What the outer side does for a row must not be seen to happen early.  So
+ * only kinds of nodes are allowed whose expressions are all known here
+ * (la_join_expression.c), without volatile functions, locks or changes.  Where
+ * one may throw, no other part of the statement may have effects that last,
+ * nor who receives its rows keep them: what it has done for the rows before
+ * would not be done any more.
  *
- * And it must happen at all: where nobody says that the join will be read to its end (la_join_end.c), its
- * last rows may be left unread.  Then rows are drawn only where the next one costs next to nothing,
- * and where no expression can throw, which PostgreSQL says of leakproof functions; no more of them than
- * a Limit right above wants.  What a sort or an aggregate reads for its first row does not count.  Under
- * SERIALIZABLE none are, because rows that are read are locked.  Of a parallel worker nobody but its leader says
- * so: there a next row may cost something, as it does in core, where a worker runs ahead of its leader.
+ * And it must happen at all: where nobody says that the join will be read to
+ * its end (la_join_end.c), its last rows may be left unread.  Then rows are
+ * drawn only where the next one costs next to nothing, and where no expression
+ * can throw, which PostgreSQL says of leakproof functions; no more of them
+ * than a Limit right above wants.  What a sort or an aggregate reads for its
+ * first row does not count.  Under SERIALIZABLE none are, because rows that
+ * are read are locked.  Of a parallel worker nobody but its leader says so:
+ * there a next row may cost something, as it does in core, where a worker runs
+ * ahead of its leader.
  *
  * A stable function may read what a volatile one changes between two rows, such as a setting.  So
  * with those on the outer side, nothing may be volatile in the whole statement, nor may its
@@ -23,7 +28,8 @@
  * have handed out.  The planner gives each loop its own (relies on replace_nestloop_param_var() in
  * paramassign.c), but that is looked at.
  *
- * Reads EState and NestLoopState of execnodes.h, and NestLoop of plannodes.h and others of its nodes.
+ * Reads EState and NestLoopState of execnodes.h, and NestLoop of plannodes.h
+ * and others of its nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -162,8 +168,9 @@ is_next_to_nothing(const Plan *plan)
 }
 
 /*
- * Does the target list of a join, or of what stands between two, name columns and nothing else?  Each join above
- * asks, and each list has all columns of those below: so the answer is remembered.
+ * Does the target list of a join, or of what stands between two, name columns
+ * and nothing else?  Each join above asks, and each list has all columns of
+ * those below: so the answer is remembered.
  */
 static bool
 passes_columns(const Plan *plan, LaQuery *query)
@@ -186,8 +193,9 @@ passes_columns(const Plan *plan, LaQuery *query)
 }
 
 /*
- * Is this a scan of rows that are changed in place, which any snapshot sees at once?  That of a sequence is when
- * somebody takes a value of it, others are by VACUUM, ANALYZE and CREATE INDEX.
+ * Is this a scan of rows that are changed in place, which any snapshot sees at
+ * once?  That of a sequence is when somebody takes a value of it, others are
+ * by VACUUM, ANALYZE and CREATE INDEX.
  */
 static bool
 reads_changing_rows(const Plan *plan, EState *estate)
@@ -327,8 +335,8 @@ find_reason(NestLoopState *join, LaNode *node, LaJoinEnd end)
 }
 
 /*
- * May rows be drawn ahead, and may the join be left before its end?  If not, the reason is noted in the node, or
- * none when that is not known yet.
+ * May rows be drawn ahead, and may the join be left before its end?  If not,
+ * the reason is noted in the node, or none when that is not known yet.
  */
 bool
 la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop)

@@ -3,8 +3,9 @@
  * la_join_outer.c
  *	  what outer rows give to the plans that are executed for each of them
  *
- * A nested loop gives columns of its outer side to its inner side; a scan gives those of its table to
- * the plans that its expressions call.  Both do so by parameters.
+ * A nested loop gives columns of its outer side to its inner side; a scan
+ * gives those of its table to the plans that its expressions call.  Both do so
+ * by parameters.
  *
  * Reads NestLoopState and SubPlanState of execnodes.h, and NestLoop of plannodes.h.
  *

@@ -3,11 +3,12 @@
  * la_join_peek.c
  *	  a look into a btree: which table pages has a key?
  *
- * Goes down from the root as far as pages are in shared buffers.  What is found only says
- * what to ask the kernel for, and is never part of an answer.  So there are no predicate locks, dead
- * entries are skipped and not marked, no scan is counted, and when a page that was waited for
- * has become another one meanwhile, that may cost a request for nothing.  A page is locked for
- * as long as it is looked at, and then not pinned any more.
+ * Goes down from the root as far as pages are in shared buffers.  What is
+ * found only says what to ask the kernel for, and is never part of an answer.
+ * So there are no predicate locks, dead entries are skipped and not marked, no
+ * scan is counted, and when a page that was waited for has become another one
+ * meanwhile, that may cost a request for nothing.  A page is locked for as
+ * long as it is looked at, and then not pinned any more.
  *
  * That pages were found in shared buffers is not counted (la_hits.c).  The read of
  * a page that was waited for is, once, here.
@@ -69,8 +70,9 @@ take_block(ItemPointer tid, int most, LaPeek *peek)
 }
 
 /*
- * Takes the table pages of the entries of a leaf that are looked for, from the one that was searched on, or, backward,
- * from the one before it.  They are all, if another one follows.
+ * Takes the table pages of the entries of a leaf that are looked for, from the
+ * one that was searched on, or, backward, from the one before it.  They are
+ * all, if another one follows.
  */
 static void
 take_blocks(Relation index, const LaJoinSearch *search, Page page,

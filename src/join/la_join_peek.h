@@ -36,8 +36,8 @@ typedef struct LaJoinBound
 } LaJoinBound;
 
 /*
- * What is looked for: entries that have these values in the first columns, and are between the bounds, from
- * the one at which the scan begins.
+ * What is looked for: entries that have these values in the first columns, and
+ * are between the bounds, from the one at which the scan begins.
  */
 typedef struct LaJoinSearch
 {

@@ -3,9 +3,10 @@
  * la_join_scan.c
  *	  execution of a scan whose expressions call plans for each row
  *
- * A sequential scan with correlated subqueries in its filter or its target list, which are executed for one row
- * after another.  It does what core does, and sleeps until such plans had to have a few pages read.  Awake, it
- * asks for what the rows behind each want (la_join_scan_rows.c).
+ * A sequential scan with correlated subqueries in its filter or its target
+ * list, which are executed for one row after another.  It does what core does,
+ * and sleeps until such plans had to have a few pages read.  Awake, it asks
+ * for what the rows behind each want (la_join_scan_rows.c).
  *
  * Scans of EvalPlanQual have no hook and are never ours.
  *
@@ -59,8 +60,8 @@ asleep_exec(PlanState *planstate)
 }
 
 /*
- * The same when it has woken.  An extension that has come behind us goes on calling it when the scan sleeps
- * again.
+ * The same when it has woken.  An extension that has come behind us goes on
+ * calling it when the scan sleeps again.
  */
 static TupleTableSlot *
 awake_exec(PlanState *planstate)
@@ -72,8 +73,8 @@ awake_exec(PlanState *planstate)
 }
 
 /*
- * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.  The rows ahead become NULL when the
- * scan goes to sleep.
+ * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.
+ * The rows ahead become NULL when the scan goes to sleep.
  */
 static TupleTableSlot *
 next_row(ScanState *scan, LaJoinScanRows **rows)

@@ -3,10 +3,11 @@
  * la_join_scan_rows.c
  *	  the rows behind that of a scan, on the same page, and the pages that their subplans want
  *
- * When core's scan comes to a page of its table it finds out which rows are visible, all at once, and keeps the
- * page pinned until the last of them.  So the values that subplans will be called with are there without
- * another look at visibility, and nothing is evaluated early: no filter, no function, no error.  What is
- * asked for them is in la_join_ask.c, as for joins.
+ * When core's scan comes to a page of its table it finds out which rows are
+ * visible, all at once, and keeps the page pinned until the last of them.  So
+ * the values that subplans will be called with are there without another look
+ * at visibility, and nothing is evaluated early: no filter, no function, no
+ * error.  What is asked for them is in la_join_ask.c, as for joins.
  *
  * Rows have memory from the wake of a scan to its end: those of partitions come one after another.
  *
@@ -30,8 +31,8 @@
 #include "statistics/la_stats.h"
 
 /*
- * A scan with a higher number in its plan is not searched for there, which would take longer than some reads: each of
- * many partitions would be.
+ * A scan with a higher number in its plan is not searched for there, which
+ * would take longer than some reads: each of many partitions would be.
  */
 #define FAR_NODES 4096
 
@@ -226,8 +227,8 @@ ask_ahead(LaJoinScanRows *rows)
 }
 
 /*
- * Does the scan go forward, and its descriptor look as core leaves it (relies on heapgettup_pagemode() in
- * heapam.c)?
+ * Does the scan go forward, and its descriptor look as core leaves it (relies
+ * on heapgettup_pagemode() in heapam.c)?
  */
 static bool
 is_on_row(const LaJoinScanRows *rows)
@@ -242,8 +243,8 @@ is_on_row(const LaJoinScanRows *rows)
 }
 
 /*
- * The row at this position of the scan's page will be evaluated now; those before it are done with.  A scan that does not
- * go forward has begun anew.
+ * The row at this position of the scan's page will be evaluated now; those
+ * before it are done with.  A scan that does not go forward has begun anew.
  */
 static void
 go_to_row(LaJoinScanRows *rows, uint32 position)

@@ -3,8 +3,8 @@
  * la_join_statement.c
  *	  what the whole statement says about rows drawn ahead
  *
- * It is found out once, when a join that wakes needs to know it, from all plans of the statement: of a parallel
- * worker those of its part.
+ * It is found out once, when a join that wakes needs to know it, from all
+ * plans of the statement: of a parallel worker those of its part.
  *
  * Reads EState of execnodes.h, and plannodes.h.
  *
@@ -42,8 +42,8 @@ note_init_plans(const Plan *plan, LaJoinStatement *statement)
 }
 
 /*
- * May the node do anything for a row that an error in a later one does not take back, beside what is seen to
- * happen early?
+ * May the node do anything for a row that an error in a later one does not
+ * take back, beside what is seen to happen early?
  */
 static bool
 has_effects(const Plan *plan)

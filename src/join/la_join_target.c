@@ -3,14 +3,20 @@
  * la_join_target.c
  *	  an index that is looked up by values of the outer row
  *
- * Targets are index scans, index-only scans and bitmap index scans of btrees, wherever they
- * are below the inner side of a loop, or below the root of a plan that an expression calls (below Memoize, an aggregate, another join), but not below a
- * Result that may want none for a row, nor below a BitmapAnd, of which few of each side's pages are read; below an Append that of the one partition that a row wants (la_join_append.c).  A key counts if it is a parameter that
- * the outer node itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
- * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
+ * Targets are index scans, index-only scans and bitmap index scans of btrees,
+ * wherever they are below the inner side of a loop, or below the root of a
+ * plan that an expression calls (below Memoize, an aggregate, another join),
+ * but not below a Result that may want none for a row, nor below a BitmapAnd,
+ * of which few of each side's pages are read; below an Append that of the one
+ * partition that a row wants (la_join_append.c).  A key counts if it is a
+ * parameter that the outer node itself sets, or one that is the same for all
+ * outer rows.  Its comparison function must be the server's own, and of a
+ * plain type: it will be called for rows whose turn may never come, and those
+ * do not throw.
  *
- * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapIndexScanState, BitmapOrState, SubPlanState
- * and SubqueryScanState of execnodes.h, and BTScanInsertData of nbtree.h.
+ * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapIndexScanState,
+ * BitmapOrState, SubPlanState and SubqueryScanState of execnodes.h, and
+ * BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,9 +64,10 @@ typedef struct TargetSearch
 static void search_node(PlanState *planstate, TargetSearch *search);
 
 /*
- * Looks at a plan that an expression calls.  It is read to its end for one value, or for an array of all.  EXISTS, IN and ALL end
- * where the answer is known (relies on ExecScanSubPlan() in nodeSubplan.c and ExecSetParamPlan() in nodeSubplan.c), and a CTE
- * is read as far as its rows are wanted.
+ * Looks at a plan that an expression calls.  It is read to its end for one
+ * value, or for an array of all.  EXISTS, IN and ALL end where the answer is
+ * known (relies on ExecScanSubPlan() in nodeSubplan.c and ExecSetParamPlan()
+ * in nodeSubplan.c), and a CTE is read as far as its rows are wanted.
  */
 static void
 search_plan(const SubPlanState *called, TargetSearch *search)
@@ -192,7 +199,8 @@ set_comparison(LaJoinTarget *target, LaJoinValue *value)
 }
 
 /*
- * Adds the value of a key of the scan, which the look has in "to".  False when nothing is known about it.
+ * Adds the value of a key of the scan, which the look has in "to".  False when
+ * nothing is known about it.
  */
 static bool
 add_value(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan,
@@ -210,8 +218,8 @@ add_value(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan
 }
 
 /*
- * Adds the next column of the index.  False when it is not compared by =, or with something that is not
- * known.
+ * Adds the next column of the index.  False when it is not compared by =, or
+ * with something that is not known.
  */
 static bool
 add_equality(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan)
@@ -230,7 +238,8 @@ add_equality(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *s
 }
 
 /*
- * Lets the entries end, or begin, where those of NULLs in this column do.  Mirrors a part of _bt_first() in nbtsearch.c.
+ * Lets the entries end, or begin, where those of NULLs in this column do.
+ * Mirrors a part of _bt_first() in nbtsearch.c.
  */
 static void
 leave_nulls_out(LaJoinTarget *target, AttrNumber column)
@@ -260,9 +269,10 @@ is_used(const LaJoinTarget *target, ScanKey key)
 }
 
 /*
- * Adds how far the entries go.  False when other keys leave some of them out: their pages would be asked for,
- * and not read.  Where few are read, it does not matter how far they would go.  NULLs are read only where the column
- * has no condition at all.
+ * Adds how far the entries go.  False when other keys leave some of them out:
+ * their pages would be asked for, and not read.  Where few are read, it does
+ * not matter how far they would go.  NULLs are read only where the column has
+ * no condition at all.
  */
 static bool
 add_bounds(LaJoinTarget *target, const TargetSearch *search, const ScanKeys *scan)
@@ -409,9 +419,10 @@ search_append(TargetSearch *search, AppendState *append)
 }
 
 /*
- * Looks at a node and those below it.  Of the plans of its expressions at InitPlans, which are executed once for an
- * outer row (min() and max() are, by an index), and not at those that are executed for rows of the node.
- * What is noted of a node is for those below it.
+ * Looks at a node and those below it.  Of the plans of its expressions at
+ * InitPlans, which are executed once for an outer row (min() and max() are, by
+ * an index), and not at those that are executed for rows of the node.  What is
+ * noted of a node is for those below it.
  */
 static void
 search_node(PlanState *planstate, TargetSearch *search)

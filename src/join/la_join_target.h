@@ -25,8 +25,9 @@ typedef struct LaJoinAppend LaJoinAppend;
 #define LA_JOIN_KEYS 8
 
 /*
- * A value that is known before the inner side is begun: a column of the outer row, a parameter that is set above
- * the join, or the value that the scan has for the whole statement.
+ * A value that is known before the inner side is begun: a column of the outer
+ * row, a parameter that is set above the join, or the value that the scan has
+ * for the whole statement.
  */
 typedef struct LaJoinValue
 {

@@ -3,16 +3,19 @@
  * la_join_trial.c
  *	  whether a join gains by asking where that is doubtful
  *
- * Where the outer rows come in the order of the inner table, the kernel reads its pages
- * ahead by itself, once it has seen a few.  If the device is quick, that is all there is to
- * gain, and to look rows up ahead of their turn costs more than it saves.  If each read takes long, the
- * kernel's window is too short, and asking gains several times.
+ * Where the outer rows come in the order of the inner table, the kernel reads
+ * its pages ahead by itself, once it has seen a few.  If the device is quick,
+ * that is all there is to gain, and to look rows up ahead of their turn costs
+ * more than it saves.  If each read takes long, the kernel's window is too
+ * short, and asking gains several times.
  *
- * Where most rows find their pages in memory, shared buffers or the kernel's, to look all of them up ahead costs about
- * as much as the few reads that it saves on a quick device, and much less than those on a slow one.
+ * Where most rows find their pages in memory, shared buffers or the kernel's,
+ * to look all of them up ahead costs about as much as the few reads that it
+ * saves on a quick device, and much less than those on a slow one.
  *
- * So there the join tries (la_trial.c): not to ask is to sleep.  While it sleeps because that was as fast, it
- * wakes now and then for a few pages: only a join that is awake sees in which order they come.
+ * So there the join tries (la_trial.c): not to ask is to sleep.  While it
+ * sleeps because that was as fast, it wakes now and then for a few pages: only
+ * a join that is awake sees in which order they come.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,8 +61,9 @@
 #define FEWEST_TRIED 32
 
 /*
- * The part of a trial's usual pages in order: no more was asked for before than the pages of a look.  Arbitrary, but
- * that 2 MB take long enough to be compared.
+ * The part of a trial's usual pages in order: no more was asked for before
+ * than the pages of a look.  Arbitrary, but that 2 MB take long enough to be
+ * compared.
  */
 #define IN_ORDER_DIVISOR 4
 
@@ -103,8 +107,9 @@ has_order(const LaJoinTrial *trial)
 }
 
 /*
- * Since the last look so many rows were drawn.  After one that found enough pages, another one has to agree: the pages that are looked at
- * are a part of all.
+ * Since the last look so many rows were drawn.  After one that found enough
+ * pages, another one has to agree: the pages that are looked at are a part of
+ * all.
  */
 static LaJoinDoubt
 find_doubt(LaJoinTrial *trial, uint32 rows)

@@ -3,8 +3,9 @@
  * la_join_use.c
  *	  do outer rows come to a target?
  *
- * Not every row does: an expression may pass it over, a filter drop the row, another scan find nothing.  Its scan
- * counts how often it has begun, which tells of each row when that is done with.
+ * Not every row does: an expression may pass it over, a filter drop the row,
+ * another scan find nothing.  Its scan counts how often it has begun, which
+ * tells of each row when that is done with.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,12 +14,16 @@
 #include "join/la_join_use.h"
 #include "prefetch/la_wake.h"
 
-/* Rows after which it is counted how many came to a target, and how many it has to be: arbitrary. */
+/*
+ * Rows after which it is counted how many came to a target, and how many it
+ * has to be: arbitrary.
+ */
 #define ROWS_PER_LOOK 32
 #define USED_ROWS 16
 
 /*
- * The join wakes.  Those of its targets count as in vain to which no row before has come, unless none has come to any.
+ * The join wakes.  Those of its targets count as in vain to which no row
+ * before has come, unless none has come to any.
  */
 void
 la_join_use_begin(LaJoinUse *uses, const LaJoinTarget *targets, int ntargets)
@@ -46,7 +51,8 @@ la_join_use_hand_out(LaJoinUse *use, const LaJoinTarget *target)
 }
 
 /*
- * It is done with.  Rows for which nothing was asked do not count, as those with a NULL, unless nothing is asked at all.
+ * It is done with.  Rows for which nothing was asked do not count, as those
+ * with a NULL, unless nothing is asked at all.
  */
 void
 la_join_use_retire(LaJoinUse *use, const LaJoinTarget *target)

@@ -3,17 +3,20 @@
  * la_join_window.c
  *	  the outer rows of a join that were drawn ahead, and the pages asked for them
  *
- * Rows wait in a ring until their turn.  Each is a copy in a slot of the kind that the outer side
- * gives, because the join's expressions were compiled for that, and holds no pin.  With each row that is handed out the ring may
- * have twice as many as before, up to four times the requests that may be in flight.  It has fewer
- * where a Limit wants fewer, and where the copies take too much memory.
+ * Rows wait in a ring until their turn.  Each is a copy in a slot of the kind
+ * that the outer side gives, because the join's expressions were compiled for
+ * that, and holds no pin.  With each row that is handed out the ring may have
+ * twice as many as before, up to four times the requests that may be in
+ * flight.  It has fewer where a Limit wants fewer, and where the copies take
+ * too much memory.
  *
- * What is asked for them is in la_join_ask.c.  When nothing has to be any more, the ring is emptied and the join
- * sleeps.
+ * What is asked for them is in la_join_ask.c.  When nothing has to be any
+ * more, the ring is emptied and the join sleeps.
  *
  * A rescan of the join drops the rows.  Nobody calls us for it, but core
- * always calls the callbacks of the node's expression context (relies on ExecReScan() in execAmi.c and
- * ReScanExprContext() in execUtils.c), and forgets them: ours is armed again by the next row.
+ * always calls the callbacks of the node's expression context (relies on
+ * ExecReScan() in execAmi.c and ReScanExprContext() in execUtils.c), and
+ * forgets them: ours is armed again by the next row.
  *
  * Reads NestLoopState of execnodes.h.
  *
@@ -36,12 +39,16 @@
 #include "statistics/la_stats.h"
 
 /*
- * Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary.  Where a join may be left early, no more
- * than were used the last time: a LIMIT says how many it wants, but not how many outer rows give them.
+ * Rows that a ring may have at once after a rescan, in a join that was awake:
+ * arbitrary.  Where a join may be left early, no more than were used the last
+ * time: a LIMIT says how many it wants, but not how many outer rows give them.
  */
 #define ROWS_AFTER_RESCAN 4
 
-/* Most rows of a ring: arbitrary, with a distance of 1,000 it would be of 4,096, of which each costs memory. */
+/*
+ * Most rows of a ring: arbitrary, with a distance of 1,000 it would be of
+ * 4,096, of which each costs memory.
+ */
 #define MOST_ROWS 1024
 
 /*
@@ -95,7 +102,8 @@ struct LaJoinWindow
 };
 
 /*
- * Slots of another kind than core's may be a table AM's own: how to copy and measure these is not known.
+ * Slots of another kind than core's may be a table AM's own: how to copy and
+ * measure these is not known.
  */
 static LaReason
 find_targets(LaJoinWindow *window)
@@ -120,8 +128,8 @@ note_reason(LaNode *node)
 }
 
 /*
- * Makes a window for a join that has had a page read.  NULL if there is nothing to look ahead for: the reason is
- * noted in the node.
+ * Makes a window for a join that has had a page read.  NULL if there is
+ * nothing to look ahead for: the reason is noted in the node.
  */
 LaJoinWindow *
 la_join_window_create(NestLoopState *join, LaNode *node)
@@ -158,9 +166,10 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 }
 
 /*
- * To judge a large outer side, as one of many partitions, takes longer than some reads, and to find the join in a large plan,
- * too: it pays when about as much has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers the nodes of a plan in
- * their order.
+ * To judge a large outer side, as one of many partitions, takes longer than
+ * some reads, and to find the join in a large plan, too: it pays when about as
+ * much has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers
+ * the nodes of a plan in their order.
  */
 static bool
 is_worth_judging(LaJoinWindow *window)
@@ -173,8 +182,9 @@ is_worth_judging(LaJoinWindow *window)
 }
 
 /*
- * May rows be drawn ahead?  If they never may, the reason is noted in the node.  It takes a walk over both sides, so it is
- * found out when there is something to gain.
+ * May rows be drawn ahead?  If they never may, the reason is noted in the
+ * node.  It takes a walk over both sides, so it is found out when there is
+ * something to gain.
  */
 static bool
 is_allowed(LaJoinWindow *window)
@@ -224,8 +234,8 @@ open_ring(LaJoinWindow *window)
 }
 
 /*
- * The join has come to its end: what others need for their rows they have.  One that began anew will do so again,
- * and keeps it while there is enough.
+ * The join has come to its end: what others need for their rows they have.
+ * One that began anew will do so again, and keeps it while there is enough.
  */
 static void
 close_ring(LaJoinWindow *window)
@@ -354,8 +364,9 @@ most_bytes(void)
 }
 
 /*
- * Is there memory for another row?  For one there always is.  What a row needs is free again when it
- * is done with, though the allocator may keep it for the next ones.
+ * Is there memory for another row?  For one there always is.  What a row needs
+ * is free again when it is done with, though the allocator may keep it for the
+ * next ones.
  */
 static bool
 has_room(const LaJoinWindow *window)
@@ -366,8 +377,9 @@ has_room(const LaJoinWindow *window)
 }
 
 /*
- * Shall a row be copied?  Of one that an expression has made, the values may be larger together than
- * any piece of memory; and one that fills the ring alone, as a sort may give it, is handed on as it is.
+ * Shall a row be copied?  Of one that an expression has made, the values may
+ * be larger together than any piece of memory; and one that fills the ring
+ * alone, as a sort may give it, is handed on as it is.
  */
 static bool
 may_copy(TupleTableSlot *slot)
@@ -454,8 +466,8 @@ draw_row(LaJoinWindow *window)
 }
 
 /*
- * Draws rows and asks for their pages, as far as that is allowed.  For a row that is alone nothing is asked that its own look-up
- * will not read at once.
+ * Draws rows and asks for their pages, as far as that is allowed.  For a row
+ * that is alone nothing is asked that its own look-up will not read at once.
  */
 static void
 look_ahead(LaJoinWindow *window)

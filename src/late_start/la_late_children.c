@@ -82,8 +82,9 @@ forget_node(void *arg)
 }
 
 /*
- * ResourceReleaseCallback: relations, locks and kept plans of a resource owner are about to go; core
- * has it as the current one.  Its queries are over.  Must not throw.
+ * ResourceReleaseCallback: relations, locks and kept plans of a resource owner
+ * are about to go; core has it as the current one.  Its queries are over.
+ * Must not throw.
  */
 static void
 forget_of_owner(ResourceReleasePhase phase, bool is_commit, bool is_top_level,

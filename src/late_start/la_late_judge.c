@@ -5,12 +5,12 @@
  *
  * A child that starts late must do so without a word: whatever core would have
  * raised when the query started must have been raised then.  Core starts the
- * first child as ever, so a child qualifies that cannot fail where that one has
- * not: a scan of a table, but no bitmap heap scan, whose expressions are of a few plain kinds and call
- * functions that the first child calls too (whoever must not call a function is told
- * so when the expression is prepared).  They
- * are the server's own, which nobody can drop.  Where one child does not
- * qualify, its parent is core's.
+ * first child as ever, so a child qualifies that cannot fail where that one
+ * has not: a scan of a table, but no bitmap heap scan, whose expressions are
+ * of a few plain kinds and call functions that the first child calls too
+ * (whoever must not call a function is told so when the expression is
+ * prepared).  They are the server's own, which nobody can drop.  Where one
+ * child does not qualify, its parent is core's.
  *
  * That takes time in proportion to the plan, so it is found out once for a plan, and
  * forgotten when the memory of the plan is reset.

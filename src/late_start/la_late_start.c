@@ -338,7 +338,8 @@ settle_below(PlanState *planstate, void *context)
 }
 
 /*
- * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
+ * It has started: stand-ins go out of its tree.  Both the main tree and
+ * es_subplanstates are walked.
  */
 void
 la_late_started(QueryDesc *queryDesc, int eflags)

@@ -25,8 +25,9 @@ typedef struct LaRange
 #define LA_USUAL_GAP_LIMIT 2
 
 /*
- * Longest request, in blocks: 128 kB with pages of 8 kB.  The kernel splits longer ones (by default at
- * 128 kB on most devices), and a short one starts sooner.
+ * Longest request, in blocks: 128 kB with pages of 8 kB.  The kernel splits
+ * longer ones (by default at 128 kB on most devices), and a short one starts
+ * sooner.
  */
 #define LA_MOST_REQUEST_BLOCKS 16
 

@@ -132,8 +132,9 @@ la_request_make(Relation relation, const LaRange *range,
 }
 
 /*
- * The same.  Returns how many of the pages have to come from a device, which the kernel counts while it is asked, and
- * tells by a system call: 0 where it does not count.
+ * The same.  Returns how many of the pages have to come from a device, which
+ * the kernel counts while it is asked, and tells by a system call: 0 where it
+ * does not count.
  */
 int64
 la_request_make_counted(Relation relation, const LaRange *range,

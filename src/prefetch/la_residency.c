@@ -45,7 +45,10 @@
 /* Tablespaces of which the answer is remembered: arbitrary, few servers have more. */
 #define FILE_SYSTEMS 32
 
-/* Others of a process are io_uring's; to add up all takes twice as long, 2 microseconds on a virtual machine. */
+/*
+ * Others of a process are io_uring's; to add up all takes twice as long, 2
+ * microseconds on a virtual machine.
+ */
 #ifdef RUSAGE_THREAD
 #define WHOSE_READS RUSAGE_THREAD
 #else

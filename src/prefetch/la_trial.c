@@ -32,8 +32,9 @@ static const uint32 phase_pages[] = {
 };
 
 /*
- * A page that comes in less than so many microseconds leaves nothing to gain: to ask for one takes some five, 80 for 128 kB on
- * a virtual machine, and PostgreSQL's workers take that time elsewhere.
+ * A page that comes in less than so many microseconds leaves nothing to gain:
+ * to ask for one takes some five, 80 for 128 kB on a virtual machine, and
+ * PostgreSQL's workers take that time elsewhere.
  */
 #define LEAST_PAGE_US 10
 
@@ -67,7 +68,8 @@ gains(const LaTrial *trial, instr_time asked)
 }
 
 /*
- * Pages of a scan that is not worth a trial, which asks for some in vain: arbitrary, those of a whole one before it asks.
+ * Pages of a scan that is not worth a trial, which asks for some in vain:
+ * arbitrary, those of a whole one before it asks.
  */
 uint32
 la_trial_least_pages(void)
@@ -77,8 +79,10 @@ la_trial_least_pages(void)
 
 /*
  * Begins with the first phase: the scan meets pages that have to be read.  It
- * shall ask where that makes it more than `factor` times as fast.  Where little was asked for before, the usual numbers
- * of pages can be divided; where the kernel reads nothing ahead either, that of CHANGE and of later trials, too.
+ * shall ask where that makes it more than `factor` times as fast.  Where
+ * little was asked for before, the usual numbers of pages can be divided;
+ * where the kernel reads nothing ahead either, that of CHANGE and of later
+ * trials, too.
  */
 void
 la_trial_start(LaTrial *trial, double factor, uint32 divisor, uint32 safe_divisor)
@@ -90,7 +94,8 @@ la_trial_start(LaTrial *trial, double factor, uint32 divisor, uint32 safe_diviso
 }
 
 /*
- * The scan knows that the pages for which it asks now are not in memory: what the kernel had read ahead has been read.
+ * The scan knows that the pages for which it asks now are not in memory: what
+ * the kernel had read ahead has been read.
  */
 void
 la_trial_end_change(LaTrial *trial)

@@ -17,9 +17,10 @@
  * the server, which stats_reset says.
  *
  * Nothing being stored, the number of the kind has a meaning only while the
- * server runs, and we take the highest one that is free when all libraries are loaded.  24 is never taken,
- * because core keeps it for experiments.  When another library has taken all
- * numbers, the view shows sessions; that is no reason to refuse a start.
+ * server runs, and we take the highest one that is free when all libraries are
+ * loaded.  24 is never taken, because core keeps it for experiments.  When
+ * another library has taken all numbers, the view shows sessions; that is no
+ * reason to refuse a start.
  *
  * Reads PgStat_KindInfo of pgstat_internal.h.
  *

@@ -158,8 +158,8 @@ la_worker_table_next_number(void)
 }
 
 /*
- * In a worker whose table is attached: its reports will lie together, until la_worker_table_end().  Must not throw, nor must
- * what comes between.
+ * In a worker whose table is attached: its reports will lie together, until
+ * la_worker_table_end().  Must not throw, nor must what comes between.
  */
 void
 la_worker_table_begin(void)

@@ -23,7 +23,9 @@
 #include "la_plain.h"
 
 /*
- * Does a node of an expression call nothing, and throw nothing, beside what those below it do?
+ * Does a node of an expression call nothing, and throw nothing, beside what those
+ * below it do?  Of a kind that is not listed, as of one that a new major release
+ * brings, that is not known.
  */
 bool
 la_plain_node(const Node *node)

@@ -22,8 +22,8 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_policy.h"
+#include "intervals/la_interval_query.h"
 #include "intervals/la_interval_state.h"
-#include "intervals/la_interval_table.h"
 
 #define COLUMNS "parent, row_type, step, origin, change_starts, change_steps, time_zone, " \
 	"premake, retention, retention_action, names, tablespace, storage, " \
@@ -45,9 +45,9 @@ typedef struct LaIntervalFound
 static uint64
 execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
 {
-	LaIntervalParameters parameters = la_interval_table_of(parent);
+	LaIntervalParameters parameters = la_interval_query_begin(parent);
 
-	return la_interval_table_execute(statement, &parameters, receiver, arg);
+	return la_interval_query_execute(statement, &parameters, receiver, arg);
 }
 
 static char *
@@ -164,12 +164,12 @@ forget(Oid parent)
 {
 	LaIntervalParameters parameters = {0};
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_execute("UPDATE {state} SET last_run = NULL, next_run = NULL, last_analyze = NULL, "
+	la_interval_query_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_query_execute("UPDATE {state} SET last_run = NULL, next_run = NULL, last_analyze = NULL, "
 							  "attempts = 0, last_error = NULL, last_sqlstate = NULL, blocked = NULL "
 							  "WHERE parent = $1",
 							  &parameters, NULL, NULL);
-	la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
+	la_interval_query_execute("DELETE FROM {policy} WHERE parent = $1",
 							  &parameters, NULL, NULL);
 }
 
@@ -190,34 +190,34 @@ make_texts(char **texts, int count)
 void
 la_interval_policy_write(const LaIntervalPolicy *policy)
 {
-	LaIntervalParameters parameters = la_interval_table_of(policy->parent);
+	LaIntervalParameters parameters = la_interval_query_begin(policy->parent);
 
 	(void) la_interval_policy_remove_stale(policy->parent);
 	forget(policy->parent);
 	la_interval_state_begin(policy->parent);
 
-	la_interval_table_add_text(&parameters, policy->step);
-	la_interval_table_add_text(&parameters, policy->origin);
-	la_interval_table_add(&parameters, TEXTARRAYOID,
+	la_interval_query_add_text(&parameters, policy->step);
+	la_interval_query_add_text(&parameters, policy->origin);
+	la_interval_query_add(&parameters, TEXTARRAYOID,
 						  make_texts(policy->change_starts, policy->changes), false);
-	la_interval_table_add(&parameters, TEXTARRAYOID,
+	la_interval_query_add(&parameters, TEXTARRAYOID,
 						  make_texts(policy->change_steps, policy->changes), false);
-	la_interval_table_add_text(&parameters, policy->time_zone);
-	la_interval_table_add(&parameters, INT4OID,
+	la_interval_query_add_text(&parameters, policy->time_zone);
+	la_interval_query_add(&parameters, INT4OID,
 						  Int32GetDatum(policy->premake), false);
-	la_interval_table_add_text(&parameters, policy->retention);
-	la_interval_table_add_text(&parameters, policy->drops ? "drop" : "detach");
-	la_interval_table_add_text(&parameters, policy->names);
-	la_interval_table_add_text(&parameters, policy->tablespace);
-	la_interval_table_add_text(&parameters, policy->storage);
-	la_interval_table_add(&parameters, INT4OID,
+	la_interval_query_add_text(&parameters, policy->retention);
+	la_interval_query_add_text(&parameters, policy->drops ? "drop" : "detach");
+	la_interval_query_add_text(&parameters, policy->names);
+	la_interval_query_add_text(&parameters, policy->tablespace);
+	la_interval_query_add_text(&parameters, policy->storage);
+	la_interval_query_add(&parameters, INT4OID,
 						  Int32GetDatum(policy->max_partitions), false);
-	la_interval_table_add(&parameters, INT4OID,
+	la_interval_query_add(&parameters, INT4OID,
 						  Int32GetDatum(policy->max_distance), false);
-	la_interval_table_add(&parameters, INTERVALOID,
+	la_interval_query_add(&parameters, INTERVALOID,
 						  IntervalPGetDatum(policy->analyze_every),
 						  policy->analyze_every == NULL);
-	la_interval_table_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
+	la_interval_query_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
 							  "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::pg_catalog.name, $13, $14, $15, $16)",
 							  &parameters, NULL, NULL);
 }
@@ -230,10 +230,10 @@ la_interval_policy_remove(Oid parent)
 {
 	LaIntervalParameters parameters = {0};
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1 AND detaching IS NULL",
+	la_interval_query_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_query_execute("DELETE FROM {state} WHERE parent = $1 AND detaching IS NULL",
 							  &parameters, NULL, NULL);
-	return la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
+	return la_interval_query_execute("DELETE FROM {policy} WHERE parent = $1",
 									 &parameters, NULL, NULL) > 0;
 }
 
@@ -258,6 +258,6 @@ la_interval_policy_parents(void)
 {
 	LaIntervalParameters parameters = {0};
 
-	return la_interval_table_list("SELECT parent FROM {policy} ORDER BY 1",
+	return la_interval_query_list("SELECT parent FROM {policy} ORDER BY 1",
 								  &parameters);
 }

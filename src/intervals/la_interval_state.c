@@ -15,8 +15,8 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
+#include "intervals/la_interval_query.h"
 #include "intervals/la_interval_state.h"
-#include "intervals/la_interval_table.h"
 
 static TimestampTz
 get_time(HeapTuple row, TupleDesc columns, int number)
@@ -49,10 +49,10 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 LaIntervalState *
 la_interval_state_read(Oid parent)
 {
-	LaIntervalParameters parameters = la_interval_table_of(parent);
+	LaIntervalParameters parameters = la_interval_query_begin(parent);
 	LaIntervalState *state = palloc0_object(LaIntervalState);
 
-	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
+	la_interval_query_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
 							  "WHERE parent = $1 AND row_type = $2",
 							  &parameters, receive, state);
 	return state;
@@ -64,9 +64,9 @@ la_interval_state_read(Oid parent)
 void
 la_interval_state_begin(Oid parent)
 {
-	LaIntervalParameters parameters = la_interval_table_of(parent);
+	LaIntervalParameters parameters = la_interval_query_begin(parent);
 
-	la_interval_table_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
+	la_interval_query_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
 							  "ON CONFLICT (parent) DO NOTHING",
 							  &parameters, NULL, NULL);
 }
@@ -74,7 +74,7 @@ la_interval_state_begin(Oid parent)
 static void
 add_time(LaIntervalParameters *parameters, TimestampTz time)
 {
-	la_interval_table_add(parameters, TIMESTAMPTZOID, TimestampTzGetDatum(time),
+	la_interval_query_add(parameters, TIMESTAMPTZOID, TimestampTzGetDatum(time),
 						  time == 0);
 }
 
@@ -88,24 +88,24 @@ la_interval_state_write(Oid parent, const char *version,
 	LaIntervalParameters parameters = {0};
 	bool		failed = state->error != NULL;
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_query_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
 	add_time(&parameters, state->last_run);
 	add_time(&parameters, state->next_run);
 	add_time(&parameters, state->last_analyze);
-	la_interval_table_add(&parameters, INT4OID, Int32GetDatum(state->attempts),
+	la_interval_query_add(&parameters, INT4OID, Int32GetDatum(state->attempts),
 						  false);
-	la_interval_table_add_text(&parameters, state->error);
-	la_interval_table_add_text(&parameters, failed ?
+	la_interval_query_add_text(&parameters, state->error);
+	la_interval_query_add_text(&parameters, failed ?
 							   unpack_sql_state(state->sqlstate) : NULL);
-	la_interval_table_add_text(&parameters, state->blocked);
-	la_interval_table_add(&parameters, OIDOID,
+	la_interval_query_add_text(&parameters, state->blocked);
+	la_interval_query_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(state->detaching),
 						  !OidIsValid(state->detaching));
-	la_interval_table_add(&parameters, XIDOID,
+	la_interval_query_add(&parameters, XIDOID,
 						  TransactionIdGetDatum(state->mark),
 						  !OidIsValid(state->detaching));
-	la_interval_table_add_text(&parameters, version);
-	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
+	la_interval_query_add_text(&parameters, version);
+	la_interval_query_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
 							  "attempts, last_error, last_sqlstate, blocked, detaching, mark) "
 							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM {policy} "
 							  "WHERE parent = $1 AND ($11 IS NULL OR " LA_INTERVAL_VERSION " = $11) FOR SHARE "
@@ -129,11 +129,11 @@ la_interval_due(TimestampTz now)
 {
 	LaIntervalParameters parameters = {0};
 
-	la_interval_table_add(&parameters, TIMESTAMPTZOID,
+	la_interval_query_add(&parameters, TIMESTAMPTZOID,
 						  TimestampTzGetDatum(now), false);
-	la_interval_table_add(&parameters, TIMESTAMPTZOID,
+	la_interval_query_add(&parameters, TIMESTAMPTZOID,
 						  TimestampTzGetDatum(now + 2 * LA_INTERVAL_MOST_WAIT), false);
-	return la_interval_table_list("SELECT p.parent FROM {policy} p "
+	return la_interval_query_list("SELECT p.parent FROM {policy} p "
 								  "JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
 								  "WHERE s.next_run IS NULL OR s.next_run <= $1 OR s.next_run > $2 "
 								  "ORDER BY s.next_run NULLS FIRST, p.parent",

@@ -37,8 +37,8 @@
 #include "intervals/la_interval_old.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
+#include "intervals/la_interval_query.h"
 #include "intervals/la_interval_retire.h"
-#include "intervals/la_interval_table.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 
@@ -468,7 +468,7 @@ pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
 	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BEFORE(data->tg_event) ||
 		!TRIGGER_FIRED_FOR_ROW(data->tg_event) ||
 		TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
-		RelationGetRelid(data->tg_relation) != la_interval_table_of_policies())
+		RelationGetRelid(data->tg_relation) != la_interval_query_policy_table())
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("\"%s\" is for a trigger of the extension only",

@@ -25,7 +25,7 @@
 
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_table.h"
+#include "intervals/la_interval_query.h"
 #include "la_background.h"
 #include "maintenance_worker/la_maintenance_report.h"
 
@@ -53,7 +53,7 @@ list_due(Oid last, LaMaintenanceReport *report)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(TopMemoryContext);
-	if (la_interval_table_exists())
+	if (la_interval_query_has_tables())
 	{
 		report->has_policy = la_interval_policy_parents() != NIL;
 		due = la_interval_due(GetCurrentTimestamp());
@@ -101,7 +101,7 @@ show(Oid table)
 	CHECK_FOR_INTERRUPTS();
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	exists = la_interval_table_exists();
+	exists = la_interval_query_has_tables();
 	if (exists && get_rel_name(table) != NULL)
 		activity = psprintf("maintain partitions of %s", la_interval_owner_name(table));
 	la_background_show(activity);

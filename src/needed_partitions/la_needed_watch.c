@@ -26,7 +26,7 @@
 #include "utils/snapmgr.h"
 
 #include "intervals/la_interval_policy.h"
-#include "intervals/la_interval_table.h"
+#include "intervals/la_interval_query.h"
 #include "la_compat.h"
 #include "la_guc.h"
 #include "needed_partitions/la_needed_projection.h"
@@ -167,7 +167,7 @@ has_policy(Relation relation)
 	if (likely(known != NULL))
 		return known->has_policy;
 	before = changes;
-	has_policy = can_have_policy(relation) && la_interval_table_exists();
+	has_policy = can_have_policy(relation) && la_interval_query_has_tables();
 	if (has_policy)
 	{
 		/* That of the statement may be older than what core has told already. */

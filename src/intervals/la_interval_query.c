@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * la_interval_table.c
- *	  the extension's tables of policies and of their state
+ * la_interval_query.c
+ *	  queries of the extension's tables of policies and of their state
  *
  * Users cannot write them but through functions, which check what they do and
  * then write with the rights of the tables' owner.  Queries name tables with
@@ -23,7 +23,7 @@
 #include "utils/plancache.h"
 
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_table.h"
+#include "intervals/la_interval_query.h"
 
 #define POLICY "pg_lookahead_interval_policy"
 #define STATE "pg_lookahead_interval_state"
@@ -32,7 +32,7 @@
  * Whether this database has the extension.
  */
 bool
-la_interval_table_exists(void)
+la_interval_query_has_tables(void)
 {
 	return OidIsValid(get_extension_oid("pg_lookahead", true));
 }
@@ -54,13 +54,13 @@ find_schema(void)
  * The table of policies.  ERROR where this database has not the extension.
  */
 Oid
-la_interval_table_of_policies(void)
+la_interval_query_policy_table(void)
 {
 	return get_relname_relid(POLICY, find_schema());
 }
 
 void
-la_interval_table_add(LaIntervalParameters *parameters, Oid type, Datum value,
+la_interval_query_add(LaIntervalParameters *parameters, Oid type, Datum value,
 					  bool is_null)
 {
 	int			i = parameters->count++;
@@ -75,12 +75,12 @@ la_interval_table_add(LaIntervalParameters *parameters, Oid type, Datum value,
  * The first parameters of most queries: a table and its row type.
  */
 LaIntervalParameters
-la_interval_table_of(Oid parent)
+la_interval_query_begin(Oid parent)
 {
 	LaIntervalParameters parameters = {0};
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_add(&parameters, OIDOID,
+	la_interval_query_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_query_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
 	return parameters;
 }
@@ -89,9 +89,9 @@ la_interval_table_of(Oid parent)
  * A text, or NULL.
  */
 void
-la_interval_table_add_text(LaIntervalParameters *parameters, const char *value)
+la_interval_query_add_text(LaIntervalParameters *parameters, const char *value)
 {
-	la_interval_table_add(parameters, TEXTOID,
+	la_interval_query_add(parameters, TEXTOID,
 						  value == NULL ? (Datum) 0 : CStringGetTextDatum(value),
 						  value == NULL);
 }
@@ -152,7 +152,7 @@ name_tables(const char *query, const char *schema)
  * changed.
  */
 uint64
-la_interval_table_execute(const char *query,
+la_interval_query_execute(const char *query,
 						  LaIntervalParameters *parameters,
 						  LaIntervalRow receive, void *arg)
 {
@@ -202,11 +202,11 @@ receive_oid(HeapTuple row, TupleDesc columns, void *arg)
  * The OIDs that such a query returns.
  */
 List *
-la_interval_table_list(const char *query,
+la_interval_query_list(const char *query,
 					   LaIntervalParameters *parameters)
 {
 	List	   *oids = NIL;
 
-	la_interval_table_execute(query, parameters, receive_oid, &oids);
+	la_interval_query_execute(query, parameters, receive_oid, &oids);
 	return oids;
 }

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * la_interval_table.h
- *	  the extension's tables of policies and of their state
+ * la_interval_query.h
+ *	  queries of the extension's tables of policies and of their state
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LA_INTERVAL_TABLE_H
-#define LA_INTERVAL_TABLE_H
+#ifndef LA_INTERVAL_QUERY_H
+#define LA_INTERVAL_QUERY_H
 
 #include "access/htup.h"
 #include "access/tupdesc.h"
@@ -30,17 +30,17 @@ typedef struct LaIntervalParameters
 /* Called for each row that comes back, in the memory context of the caller. */
 typedef void (*LaIntervalRow) (HeapTuple row, TupleDesc columns, void *arg);
 
-extern bool la_interval_table_exists(void);
-extern Oid	la_interval_table_of_policies(void);
-extern LaIntervalParameters la_interval_table_of(Oid parent);
-extern void la_interval_table_add(LaIntervalParameters *parameters, Oid type,
+extern bool la_interval_query_has_tables(void);
+extern Oid	la_interval_query_policy_table(void);
+extern LaIntervalParameters la_interval_query_begin(Oid parent);
+extern void la_interval_query_add(LaIntervalParameters *parameters, Oid type,
 								  Datum value, bool is_null);
-extern void la_interval_table_add_text(LaIntervalParameters *parameters,
+extern void la_interval_query_add_text(LaIntervalParameters *parameters,
 									   const char *value);
-extern uint64 la_interval_table_execute(const char *query,
+extern uint64 la_interval_query_execute(const char *query,
 										LaIntervalParameters *parameters,
 										LaIntervalRow receive, void *arg);
-extern List *la_interval_table_list(const char *query,
+extern List *la_interval_query_list(const char *query,
 									LaIntervalParameters *parameters);
 
-#endif							/* LA_INTERVAL_TABLE_H */
+#endif							/* LA_INTERVAL_QUERY_H */

@@ -85,8 +85,8 @@ request_of(const LaIntervalPolicy *policy, const LaPartitionSeries *series)
  * By the fastest way during which others go on writing, where there is one.
  */
 static void
-create(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
-	   int limit, LaPartitionResult *result)
+create_series(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
+			  int limit, LaPartitionResult *result)
 {
 	LaPartitionRequest request = request_of(policy, series);
 	const char *reason;
@@ -105,7 +105,7 @@ la_interval_create_batch(LaIntervalWanted *wanted,
 {
 	const LaPartitionSeries *series = linitial(wanted->series);
 
-	create(policy, series, wanted->batch, &wanted->result);
+	create_series(policy, series, wanted->batch, &wanted->result);
 	take_off(wanted, series);
 }
 
@@ -153,7 +153,7 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
  * Whether the value has no partition; then the range that it needs.
  */
 static bool
-find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
+find_missing_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 {
 	Relation	parent = la_interval_grid_open(policy->parent);
 	LaIntervalGrid *grid = la_interval_grid_make(policy, parent);
@@ -234,14 +234,14 @@ la_interval_create_for(Oid parent, char *value)
 	bool		is_missing;
 
 	la_interval_owner_begin(&before, parent, policy->time_zone);
-	is_missing = find_range(policy, value, &range);
+	is_missing = find_missing_range(policy, value, &range);
 	if (is_missing)
 	{
 		request.way = need_way(policy);
 		LockRelationOid(parent, la_partition_lock_needed(&request));
 		PushActiveSnapshot(GetLatestSnapshot());
 		policy = la_interval_policy_lock(parent);
-		is_missing = policy != NULL && find_range(policy, value, &range);
+		is_missing = policy != NULL && find_missing_range(policy, value, &range);
 		if (is_missing)
 		{
 			(void) need_way(policy);
@@ -332,5 +332,5 @@ la_interval_create_range(const LaIntervalPolicy *policy, const LaIntervalRange *
 {
 	LaPartitionResult result = {0};
 
-	create(policy, series_of(range), 1, &result);
+	create_series(policy, series_of(range), 1, &result);
 }

@@ -134,7 +134,7 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 static void
-drop(void *partition)
+drop_partition(void *partition)
 {
 	la_interval_retire_drop(*(Oid *) partition);
 }
@@ -159,7 +159,7 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
-		error = la_interval_try(drop, &partition);
+		error = la_interval_try(drop_partition, &partition);
 	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 		ReThrowError(error);
 	if (error != NULL)
@@ -173,7 +173,7 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
  * Detaches a partition that is marked.  Until then no other one can be.
  */
 static bool
-finish(LaIntervalRun *run)
+finish_pending(LaIntervalRun *run)
 {
 	run->retired = LA_INTERVAL_MARKED;
 	if (!la_interval_run_await(run))
@@ -259,7 +259,7 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
  * Takes a partition out, if it still is old.  Returns whether others can be.
  */
 static bool
-retire(LaIntervalRun *run)
+retire_partition(LaIntervalRun *run)
 {
 	if (!retire_step(run, retire_begin, ShareUpdateExclusiveLock))
 		return !run->is_locked_out;
@@ -268,7 +268,7 @@ retire(LaIntervalRun *run)
 		case LA_INTERVAL_KEPT:
 			return true;
 		case LA_INTERVAL_MARKED:
-			return finish(run);
+			return finish_pending(run);
 		case LA_INTERVAL_TO_BE_LOCKED:
 			if (!retire_step(run, check_free, NoLock))
 				return true;
@@ -323,7 +323,7 @@ retire_all(LaIntervalRun *run)
 {
 	if (!retire_step(run, find_pending, NoLock))
 		return;
-	if (OidIsValid(run->partition) && !finish(run))
+	if (OidIsValid(run->partition) && !finish_pending(run))
 		return;
 	run->partition = InvalidOid;
 	if (!retire_step(run, list_old, NoLock) || run->old == NULL)
@@ -332,7 +332,7 @@ retire_all(LaIntervalRun *run)
 	{
 		CHECK_FOR_INTERRUPTS();
 		run->partition = run->old->partitions[i].relation;
-		if (!retire(run))
+		if (!retire_partition(run))
 			return;
 	}
 }

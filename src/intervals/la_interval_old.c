@@ -113,8 +113,8 @@ is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 }
 
 static void
-add(LaIntervalOldList *list, const LaIntervalGrid *grid,
-	const LaIntervalPartition *partition)
+add_old(LaIntervalOldList *list, const LaIntervalGrid *grid,
+		const LaIntervalPartition *partition)
 {
 	LaIntervalOld *old = &list->partitions[list->count++];
 
@@ -153,7 +153,7 @@ la_interval_old_list(const LaIntervalPolicy *policy, TimestampTz now)
 	{
 		if (!is_old(&limit, grid, &all->partitions[i]))
 			break;
-		add(list, grid, &all->partitions[i]);
+		add_old(list, grid, &all->partitions[i]);
 	}
 	table_close(parent, AccessShareLock);
 	return list;

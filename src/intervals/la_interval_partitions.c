@@ -39,7 +39,7 @@
  * only few are needed.
  */
 static bool
-read_bound(Relation parent, int i, LaIntervalBound *bound)
+get_bound(Relation parent, int i, LaIntervalBound *bound)
 {
 	PartitionBoundInfo bounds = RelationGetPartitionDesc(parent, false)->boundinfo;
 
@@ -70,15 +70,15 @@ la_interval_partitions_read(Relation parent)
 		if (bounds->indexes[i] < 0)
 			continue;
 		partition->relation = descriptor->oids[bounds->indexes[i]];
-		partition->has_lower = read_bound(parent, i - 1, &partition->lower);
-		partition->has_upper = read_bound(parent, i, &partition->upper);
+		partition->has_lower = get_bound(parent, i - 1, &partition->lower);
+		partition->has_upper = get_bound(parent, i, &partition->upper);
 		all->count++;
 	}
 	return all;
 }
 
 static bool
-take_bound(List *datums, LaIntervalBound *bound)
+get_own_bound(List *datums, LaIntervalBound *bound)
 {
 	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
 
@@ -119,8 +119,8 @@ la_interval_partitions_read_one(Oid parent, Oid relation,
 	if (spec == NULL || spec->is_default ||
 		spec->strategy != PARTITION_STRATEGY_RANGE)
 		return false;
-	partition->has_lower = take_bound(spec->lowerdatums, &partition->lower);
-	partition->has_upper = take_bound(spec->upperdatums, &partition->upper);
+	partition->has_lower = get_own_bound(spec->lowerdatums, &partition->lower);
+	partition->has_upper = get_own_bound(spec->upperdatums, &partition->upper);
 	return true;
 }
 

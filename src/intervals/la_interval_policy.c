@@ -43,7 +43,7 @@ typedef struct LaIntervalFound
  * Executes a statement whose parameters are the table and its row type.
  */
 static uint64
-execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
+execute_for_table(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
 {
 	LaIntervalParameters parameters = la_interval_query_begin(parent);
 
@@ -76,7 +76,7 @@ get_texts(HeapTuple row, TupleDesc columns, int number, char ***texts)
 }
 
 static void
-receive(HeapTuple row, TupleDesc columns, void *arg)
+receive_policy(HeapTuple row, TupleDesc columns, void *arg)
 {
 	LaIntervalFound *found = arg;
 	LaIntervalPolicy *policy = palloc0_object(LaIntervalPolicy);
@@ -113,11 +113,11 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 }
 
 static LaIntervalPolicy *
-read_policy(Oid parent, const char *query)
+find_policy(Oid parent, const char *query)
 {
 	LaIntervalFound found = {.parent = parent};
 
-	(void) execute(parent, query, receive, &found);
+	(void) execute_for_table(parent, query, receive_policy, &found);
 	return found.policy;
 }
 
@@ -127,7 +127,7 @@ read_policy(Oid parent, const char *query)
 LaIntervalPolicy *
 la_interval_policy_read(Oid parent)
 {
-	return read_policy(parent, READ);
+	return find_policy(parent, READ);
 }
 
 /*
@@ -137,7 +137,7 @@ la_interval_policy_read(Oid parent)
 LaIntervalPolicy *
 la_interval_policy_lock(Oid parent)
 {
-	return read_policy(parent, READ " FOR SHARE");
+	return find_policy(parent, READ " FOR SHARE");
 }
 
 /*
@@ -160,7 +160,7 @@ la_interval_policy_need(Oid parent)
  * Removes a policy that another one is to replace.  Of its state what was begun stays.
  */
 static void
-forget(Oid parent)
+forget_policy(Oid parent)
 {
 	LaIntervalParameters parameters = {0};
 
@@ -193,7 +193,7 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 	LaIntervalParameters parameters = la_interval_query_begin(policy->parent);
 
 	(void) la_interval_policy_remove_stale(policy->parent);
-	forget(policy->parent);
+	forget_policy(policy->parent);
 	la_interval_state_begin(policy->parent);
 
 	la_interval_query_add_text(&parameters, policy->step);
@@ -244,10 +244,10 @@ la_interval_policy_remove(Oid parent)
 bool
 la_interval_policy_remove_stale(Oid parent)
 {
-	(void) execute(parent, "DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
-				   NULL, NULL);
-	return execute(parent, "DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
-				   NULL, NULL) > 0;
+	(void) execute_for_table(parent, "DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
+							 NULL, NULL);
+	return execute_for_table(parent, "DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
+							 NULL, NULL) > 0;
 }
 
 /*

@@ -61,7 +61,7 @@ limit_waits(void)
  * Begins the run: reads policy and state.  Of a table that is no more the policy is forgotten.
  */
 static void
-begin(void *arg)
+begin_run(void *arg)
 {
 	LaIntervalRun *run = arg;
 	int			level = limit_waits();
@@ -80,7 +80,7 @@ begin(void *arg)
 }
 
 static void
-warn(void *arg)
+warn_of_error(void *arg)
 {
 	LaIntervalRun *run = arg;
 	const char *name = get_rel_name(run->parent);
@@ -97,7 +97,7 @@ warn(void *arg)
  * undoes it as a whole.
  */
 static void
-commit(LaIntervalRun *run)
+commit_step(LaIntervalRun *run)
 {
 	if (run->is_swift)
 		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
@@ -121,11 +121,11 @@ commit(LaIntervalRun *run)
  * was locked is known by its error.
  */
 static bool
-try(LaIntervalRun *run, LaTriedWork work)
+try_work(LaIntervalRun *run, LaTriedWork work)
 {
 	ErrorData  *error;
 
-	if (work != warn)
+	if (work != warn_of_error)
 		MemoryContextReset(run->temporary);
 	MemoryContextSwitchTo(run->temporary);
 	run->waits = false;
@@ -135,7 +135,7 @@ try(LaIntervalRun *run, LaTriedWork work)
 						la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))))
 		run->is_locked_out = true;
 	run->error = error;
-	commit(run);
+	commit_step(run);
 	return run->error == NULL;
 }
 
@@ -153,7 +153,7 @@ run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
 										   ALLOCSET_DEFAULT_SIZES);
 	PG_TRY();
 	{
-		(void) try(run, begin);
+		(void) try_work(run, begin_run);
 		work(run);
 	}
 	PG_FINALLY();
@@ -202,7 +202,7 @@ bool
 la_interval_run_has_begun(LaIntervalRun *run)
 {
 	if (run->error != NULL)
-		(void) try(run, warn);
+		(void) try_work(run, warn_of_error);
 	return run->error == NULL && run->state != NULL;
 }
 
@@ -240,17 +240,17 @@ la_interval_run_end(LaIntervalRun *run)
 		state->next_run = end +
 			Min(LEAST_WAIT << Min(state->attempts, 10), LA_INTERVAL_MOST_WAIT);
 	state->attempts = failed ? state->attempts + 1 : 0;
-	if (!try(run, write_state))
+	if (!try_work(run, write_state))
 		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 	if (state->error != NULL)
-		(void) try(run, warn);
+		(void) try_work(run, warn_of_error);
 }
 
 /*
  * Reads the policy, under the lock of the step if that has one.
  */
 static LaIntervalPolicy *
-read_policy(LaIntervalRun *run)
+read_policy_of_step(LaIntervalRun *run)
 {
 	LaIntervalPolicy *policy;
 
@@ -287,7 +287,7 @@ take_step(void *arg)
 		return;
 	}
 	la_interval_owner_begin(&before, run->parent, NULL);
-	policy = read_policy(run);
+	policy = read_policy_of_step(run);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (policy != NULL)
 	{
@@ -313,7 +313,7 @@ la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 {
 	run->step = step;
 	run->lock = lock;
-	return try(run, take_step);
+	return try_work(run, take_step);
 }
 
 static void
@@ -334,7 +334,7 @@ bool
 la_interval_run_await(LaIntervalRun *run)
 {
 	run->lock = NoLock;
-	return try(run, await_users);
+	return try_work(run, await_users);
 }
 
 static void
@@ -356,7 +356,7 @@ bool
 la_interval_run_await_snapshots(LaIntervalRun *run)
 {
 	run->lock = NoLock;
-	return try(run, await_snapshots);
+	return try_work(run, await_snapshots);
 }
 
 /*

@@ -28,7 +28,7 @@ get_time(HeapTuple row, TupleDesc columns, int number)
 }
 
 static void
-receive(HeapTuple row, TupleDesc columns, void *arg)
+receive_state(HeapTuple row, TupleDesc columns, void *arg)
 {
 	LaIntervalState *state = arg;
 	bool		is_null;
@@ -54,7 +54,7 @@ la_interval_state_read(Oid parent)
 
 	la_interval_query_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
 							  "WHERE parent = $1 AND row_type = $2",
-							  &parameters, receive, state);
+							  &parameters, receive_state, state);
 	return state;
 }
 

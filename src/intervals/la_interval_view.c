@@ -84,7 +84,7 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 }
 
 static void
-fill(void *arg)
+fill_status(void *arg)
 {
 	LaIntervalStatus *status = arg;
 	const LaIntervalPolicy *policy = status->policy;
@@ -117,7 +117,7 @@ pg_lookahead_interval_status(PG_FUNCTION_ARGS)
 		status.policy = la_interval_policy_read(parent);
 	if (status.policy != NULL && ConditionalLockRelationOid(parent, AccessShareLock))
 	{
-		if (la_interval_try(fill, &status) != NULL)
+		if (la_interval_try(fill_status, &status) != NULL)
 			memset(status.nulls, true, sizeof(status.nulls));
 		UnlockRelationOid(parent, AccessShareLock);
 	}
@@ -126,7 +126,7 @@ pg_lookahead_interval_status(PG_FUNCTION_ARGS)
 }
 
 static void
-put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
+put_old(ReturnSetInfo *result, const LaIntervalPolicy *policy,
 		const LaIntervalOld *old, const char *why)
 {
 	Datum		values[RETIREMENT_COLUMNS];
@@ -168,7 +168,7 @@ pg_lookahead_retirement(PG_FUNCTION_ARGS)
 		psprintf("ends by %s, which is %s ago", list->limit, policy->retention);
 
 	for (int i = 0; i < list->count; i++)
-		put_row(result, policy, &list->partitions[i], why);
+		put_old(result, policy, &list->partitions[i], why);
 	la_interval_owner_end(&before);
 	return (Datum) 0;
 }

@@ -99,7 +99,7 @@ read_action(FunctionCallInfo fcinfo, int argument)
  * Arguments 1 to 12.
  */
 static void
-read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
+read_arguments(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
 {
 	int			i = 1;
 
@@ -151,7 +151,7 @@ choose_zone(LaIntervalPolicy *policy, Oid key_type)
  * A bound as it is kept.  Of a uuid it may be given as a time.
  */
 static char *
-read_bound(Oid key_type, char *text)
+normalize_bound(Oid key_type, char *text)
 {
 	Oid			input;
 	Oid			parameter;
@@ -204,12 +204,12 @@ choose_origin(const LaIntervalPolicy *policy, Relation parent)
 	char	   *newest;
 
 	if (policy->origin != NULL)
-		return read_bound(key_type, policy->origin);
+		return normalize_bound(key_type, policy->origin);
 	newest = newest_bound(parent, key_type);
 	if (newest != NULL)
 		return newest;
 	return la_interval_grid_is_time(key_type)
-		? read_bound(key_type, "2001-01-01") : "0";
+		? normalize_bound(key_type, "2001-01-01") : "0";
 }
 
 /*
@@ -267,7 +267,7 @@ pg_lookahead_set_interval(PG_FUNCTION_ARGS)
 	LaIntervalPolicy policy = {0};
 
 	policy.parent = read_parent(fcinfo);
-	read_policy(fcinfo, &policy);
+	read_arguments(fcinfo, &policy);
 	check_policy(&policy);
 	la_interval_policy_write(&policy);
 	PG_RETURN_VOID();
@@ -325,7 +325,7 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 	la_interval_owner_begin(&before, oid, policy->time_zone);
 	parent = la_interval_grid_open(oid);
 	grid = la_interval_grid_make(policy, parent);
-	starts = starts != NULL ? read_bound(grid->key_type, starts)
+	starts = starts != NULL ? normalize_bound(grid->key_type, starts)
 		: newest_bound(parent, grid->key_type);
 	if (starts == NULL)
 		starts = policy->origin;

@@ -209,7 +209,7 @@ find_database(Oid oid)
  * A worker has ended.  One that died says by that nothing about policies.
  */
 static void
-settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report)
+settle_worker(LaMaintenanceSlot *slot, const LaMaintenanceReport *report)
 {
 	LaMaintainedDatabase *database = find_database(slot->database);
 
@@ -237,7 +237,7 @@ settle_ended(void)
 		if (slot->handle == NULL ||
 			GetBackgroundWorkerPid(slot->handle, &pid) != BGWH_STOPPED)
 			continue;
-		settle(slot, &reports[i]);
+		settle_worker(slot, &reports[i]);
 		pfree(slot->handle);
 		slot->handle = NULL;
 	}
@@ -284,7 +284,7 @@ list_databases(void)
 }
 
 static bool
-is_running(Oid database)
+has_worker(Oid database)
 {
 	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
 	{
@@ -309,7 +309,7 @@ begin_round(void)
 			pfree(database);
 			continue;
 		}
-		if (!is_running(database->oid))
+		if (!has_worker(database->oid))
 			database->is_pending = database->pause == 0;
 		if (database->pause > 0)
 			database->pause--;
@@ -317,11 +317,11 @@ begin_round(void)
 }
 
 static LaMaintainedDatabase *
-find_pending(void)
+next_pending(void)
 {
 	foreach_ptr(LaMaintainedDatabase, database, databases)
 	{
-		if (database->is_pending && !is_running(database->oid))
+		if (database->is_pending && !has_worker(database->oid))
 			return database;
 	}
 	return NULL;
@@ -347,7 +347,7 @@ can_connect(Oid database)
  * Starts a worker in a database, unless it could not connect.  Returns false if core has no slot for it.
  */
 static bool
-start(LaMaintainedDatabase *database, int i)
+start_for_database(LaMaintainedDatabase *database, int i)
 {
 	LaMaintenanceTask task = {
 		.database = database->oid,.last = database->table,.slot = i
@@ -400,11 +400,11 @@ start_pending(void)
 {
 	LaMaintainedDatabase *database;
 
-	while (interval > 0 && (database = find_pending()) != NULL)
+	while (interval > 0 && (database = next_pending()) != NULL)
 	{
 		int			i = find_free_slot();
 
-		if (i < 0 || !start(database, i))
+		if (i < 0 || !start_for_database(database, i))
 			return;
 		database->is_pending = false;
 		databases = lappend(list_delete_ptr(databases, database), database);
@@ -432,7 +432,7 @@ leave_locked_databases(void)
  * Until a worker ends, the next round, or a signal.
  */
 static void
-wait(void)
+await_work(void)
 {
 	static uint32 wait_event = 0;
 	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
@@ -448,7 +448,7 @@ wait(void)
 			timeout = timeout < 0 ? LOOK_MS : Min(timeout, LOOK_MS);
 	}
 	/* Whose worker it is that ends next, nobody tells. */
-	if (interval > 0 && find_pending() != NULL)
+	if (interval > 0 && next_pending() != NULL)
 		timeout = Min(timeout, RETRY_MS);
 	if (timeout >= 0)
 		events |= WL_TIMEOUT;
@@ -485,7 +485,7 @@ la_maintenance_launcher_main(Datum arg)
 			begin_round();
 		start_pending();
 		leave_locked_databases();
-		wait();
+		await_work();
 	}
 }
 

@@ -69,7 +69,7 @@ list_due(Oid last, LaMaintenanceReport *report)
 }
 
 static void
-maintain(Oid table)
+maintain_table(Oid table)
 {
 	PG_TRY();
 	{
@@ -93,7 +93,7 @@ maintain(Oid table)
  * Shows in pg_stat_activity and in the log what is being done.  Returns false where the extension is no more.
  */
 static bool
-show(Oid table)
+show_table(Oid table)
 {
 	bool		exists;
 	const char *activity = NULL;
@@ -124,10 +124,10 @@ la_maintenance_worker_main(Datum arg)
 	report = &la_maintenance_reports()[task.slot];
 	foreach_oid(table, list_due(task.last, report))
 	{
-		if (!show(table))
+		if (!show_table(table))
 			break;
 		report->table = table;
-		maintain(table);
+		maintain_table(table);
 		report->table = InvalidOid;
 	}
 	report->is_done = true;

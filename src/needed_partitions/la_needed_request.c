@@ -141,7 +141,7 @@ wait_for_news(TimestampTz begin, int most)
 }
 
 static BackgroundWorkerHandle *
-start(dsm_segment *segment)
+start_worker(dsm_segment *segment)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	BackgroundWorkerHandle *handle;
@@ -166,7 +166,7 @@ start(dsm_segment *segment)
  * Until the worker has answered.
  */
 static void
-await(dsm_segment *segment, BackgroundWorkerHandle *worker)
+await_answer(dsm_segment *segment, BackgroundWorkerHandle *worker)
 {
 	LaNeededRequest *request = dsm_segment_address(segment);
 	TimestampTz begin = GetCurrentTimestamp();
@@ -253,10 +253,10 @@ la_needed_request(Oid table, const char *value, int created)
 	request->session = MyProcNumber;
 	request->created = created;
 	strcpy(request->value, value);
-	worker = start(segment);
+	worker = start_worker(segment);
 	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
 	{
-		await(segment, worker);
+		await_answer(segment, worker);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
 	LockRelease(&tag, ExclusiveLock, false);

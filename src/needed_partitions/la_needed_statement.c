@@ -96,7 +96,7 @@ width_of_integer(PartitionKey key)
  * MemoryContextCallbackFunction: the statement's memory goes, after an error, too.
  */
 static void
-forget(void *needed)
+unlink_statement(void *needed)
 {
 	LaNeeded  **place = &all;
 
@@ -126,7 +126,7 @@ la_needed_begin(ModifyTableState *node)
 		needed->partitions = partitions_of_routing(estate, table);
 	needed->next = all;
 	all = needed;
-	needed->forget.func = forget;
+	needed->forget.func = unlink_statement;
 	needed->forget.arg = needed;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, &needed->forget);
 	return needed;
@@ -137,7 +137,7 @@ la_needed_begin(ModifyTableState *node)
  * FreeExecutorState() in execUtils.c.
  */
 static void
-end(Datum argument)
+end_routings(Datum argument)
 {
 	LaNeeded   *needed = (LaNeeded *) DatumGetPointer(argument);
 
@@ -183,7 +183,7 @@ context_of(LaNeeded *needed)
 	if (needed->context == NULL)
 	{
 		needed->context = CreateExprContext(needed->node->ps.state);
-		RegisterExprContextCallback(needed->context, end, PointerGetDatum(needed));
+		RegisterExprContextCallback(needed->context, end_routings, PointerGetDatum(needed));
 	}
 	return needed->context;
 }
@@ -339,7 +339,7 @@ cannot_ask(const LaNeeded *needed)
  * not, core is made to read again.  Relies on RelationBuildPartitionDesc() in partdesc.c.
  */
 static const char *
-ask(LaNeeded *needed)
+ask_for_partition(LaNeeded *needed)
 {
 	int			level = la_sql_argument_begin_output();
 	char	   *key = la_sql_argument_text_of(needed->value,
@@ -407,7 +407,7 @@ describe_key(Relation table, Datum key, bool is_null)
  * one column or expression.
  */
 pg_noreturn static void
-refuse(Relation table, Datum key, bool is_null, const char *why)
+refuse_row(Relation table, Datum key, bool is_null, const char *why)
 {
 	const char *description = describe_key(table, key, is_null);
 
@@ -443,9 +443,9 @@ la_needed_provide(LaNeeded *needed)
 	{
 		la_needed_look_again(needed);
 		if (!is_there(needed))
-			why = ask(needed);
+			why = ask_for_partition(needed);
 		la_needed_request_end(table);
 	}
 	if (why != NULL)
-		refuse(needed->table, needed->value, needed->is_null, why);
+		refuse_row(needed->table, needed->value, needed->is_null, why);
 }

@@ -83,7 +83,7 @@ la_needed_start(QueryDesc *query, int eflags)
  * common with the node would begin twice.
  */
 static bool
-is_suitable(const ModifyTableState *node)
+can_route_anew(const ModifyTableState *node)
 {
 	if (node->operation == CMD_INSERT)
 		return true;
@@ -99,7 +99,7 @@ is_suitable(const ModifyTableState *node)
  * RelcacheCallbackFunction: a table has changed, or any may have.
  */
 static void
-forget(Datum argument, Oid table)
+forget_known(Datum argument, Oid table)
 {
 	HASH_SEQ_STATUS scan;
 	LaKnownTable *known;
@@ -117,7 +117,7 @@ forget(Datum argument, Oid table)
 }
 
 static LaKnownTable *
-find(Oid table)
+find_known(Oid table)
 {
 	HASHCTL		control = {
 		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
@@ -129,7 +129,7 @@ find(Oid table)
 	{
 		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
 							 &control, HASH_ELEM | HASH_BLOBS);
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+		CacheRegisterRelcacheCallback(forget_known, (Datum) 0);
 	}
 
 	last = hash_search(tables, &table, HASH_FIND, NULL);
@@ -160,7 +160,7 @@ static bool
 has_policy(Relation relation)
 {
 	Oid			table = RelationGetRelid(relation);
-	LaKnownTable *known = find(table);
+	LaKnownTable *known = find_known(table);
 	uint64		before;
 	bool		has_policy;
 
@@ -179,7 +179,7 @@ has_policy(Relation relation)
 	if (changes == before)
 	{
 		if (hash_get_num_entries(tables) >= MOST_TABLES)
-			forget((Datum) 0, InvalidOid);
+			forget_known((Datum) 0, InvalidOid);
 		known = hash_search(tables, &table, HASH_ENTER, NULL);
 		known->has_policy = has_policy;
 	}
@@ -199,7 +199,7 @@ la_needed_watch(ModifyTableState *node)
 
 	if (!enable_interval_creation || !la_enabled || la_disable ||
 		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		node->operation == CMD_DELETE || !has_policy(table) || !is_suitable(node))
+		node->operation == CMD_DELETE || !has_policy(table) || !can_route_anew(node))
 		return NULL;
 	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	needed = la_needed_begin(node);

@@ -46,7 +46,7 @@ static const char *const settings[][2] = {
  * Foreign keys would lock the tables at their other ends, which the session may have written before.
  */
 static void
-check(const LaNeededRequest *request)
+check_request(const LaNeededRequest *request)
 {
 	const LaIntervalPolicy *policy = la_interval_policy_need(request->table);
 
@@ -66,7 +66,7 @@ check(const LaNeededRequest *request)
 }
 
 static void
-tell(char *place, const char *text)
+put_text(char *place, const char *text)
 {
 	int			length = text == NULL ? 0
 		: pg_mbcliplen(text, strlen(text), LA_NEEDED_TEXT - 1);
@@ -80,7 +80,7 @@ tell(char *place, const char *text)
  * An error goes to the session.
  */
 static void
-create(LaNeededRequest *request)
+create_partition(LaNeededRequest *request)
 {
 	PG_TRY();
 	{
@@ -90,7 +90,7 @@ create(LaNeededRequest *request)
 			la_background_show(psprintf("create a partition of %s for a row",
 										la_interval_owner_name(request->table)));
 		PushActiveSnapshot(GetTransactionSnapshot());
-		check(request);
+		check_request(request);
 		request->is_created =
 			la_interval_create_for(request->table, pstrdup(request->value));
 		PopActiveSnapshot();
@@ -104,9 +104,9 @@ create(LaNeededRequest *request)
 		MemoryContextSwitchTo(TopMemoryContext);
 		error = CopyErrorData();
 		request->sqlstate = error->sqlerrcode;
-		tell(request->message, error->message);
-		tell(request->detail, error->detail);
-		tell(request->hint, error->hint);
+		put_text(request->message, error->message);
+		put_text(request->detail, error->detail);
+		put_text(request->hint, error->hint);
 		AbortOutOfAnyTransaction();
 		FlushErrorState();
 		RESUME_INTERRUPTS();
@@ -141,7 +141,7 @@ la_needed_worker_main(Datum arg)
 	pg_atomic_write_u32(&request->state, LA_NEEDED_LOCKED);
 	SetLatch(&GetPGProcByNumber(request->session)->procLatch);
 
-	create(request);
+	create_partition(request);
 	pg_write_barrier();
 	pg_atomic_write_u32(&request->state, LA_NEEDED_DONE);
 	LockRelease(&tag, ExclusiveLock, true);

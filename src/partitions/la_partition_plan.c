@@ -48,8 +48,8 @@ typedef struct LaSortedBy
  * What core makes of the bound in the statement.
  */
 static PartitionBoundSpec *
-read_bound(const LaPartitionRequest *request, Relation parent,
-		   const char *name, int i)
+transform_bound(const LaPartitionRequest *request, Relation parent,
+				const char *name, int i)
 {
 	char	   *text = la_partition_statement_text(request, name, i);
 	CreateStmt *statement = la_partition_statement_parse(request, text);
@@ -82,8 +82,8 @@ count_values(PartitionDesc descriptor)
  * The index of the partition for this one value, or -1.
  */
 static int
-find_list(PartitionKey key, PartitionBoundInfo bounds,
-		  const PartitionBoundSpec *bound, const int *values)
+index_of_value(PartitionKey key, PartitionBoundInfo bounds,
+			   const PartitionBoundSpec *bound, const int *values)
 {
 	const Const *value = linitial_node(Const, bound->listdatums);
 	int			index = -1;
@@ -127,8 +127,8 @@ compare_values(PartitionKey key, const Const *a, const Const *b)
  * is beside its upper bound (PartitionBoundInfoData in partbounds.h).
  */
 static int
-find_range(PartitionKey key, PartitionBoundInfo bounds,
-		   const PartitionBoundSpec *bound)
+index_of_range(PartitionKey key, PartitionBoundInfo bounds,
+			   const PartitionBoundSpec *bound)
 {
 	const Const *lower = value_of(bound->lowerdatums);
 	Datum		value = lower->constvalue;
@@ -163,16 +163,16 @@ is_present(Relation parent, const PartitionBoundSpec *bound,
 	if (descriptor->boundinfo == NULL)
 		return false;
 	if (bound->strategy == PARTITION_STRATEGY_LIST)
-		found = find_list(key, descriptor->boundinfo, bound, values);
+		found = index_of_value(key, descriptor->boundinfo, bound, values);
 	else
-		found = find_range(key, descriptor->boundinfo, bound);
+		found = index_of_range(key, descriptor->boundinfo, bound);
 	return found >= 0 &&
 		!(descriptor->detached_exist &&
 		  PartitionHasPendingDetach(descriptor->oids[found]));
 }
 
 static int
-by_name(const void *a, const void *b)
+compare_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
@@ -184,7 +184,7 @@ check_names_differ(const LaPartitionPlan *plan)
 
 	for (int i = 0; i < plan->count; i++)
 		names[i] = plan->missing[i].name;
-	qsort(names, plan->count, sizeof(char *), by_name);
+	qsort(names, plan->count, sizeof(char *), compare_names);
 	for (int i = 1; i < plan->count; i++)
 	{
 		if (strcmp(names[i - 1], names[i]) == 0)
@@ -206,7 +206,7 @@ planned_value(const LaPlannedPartition *planned)
  * Nulls last; equal ones in the order of the series.
  */
 static int
-by_value(const void *a, const void *b, void *arg)
+compare_planned(const void *a, const void *b, void *arg)
 {
 	const LaSortedBy *sorted = arg;
 	int			i = *(const int *) a;
@@ -234,7 +234,7 @@ check_values_differ(const LaPartitionPlan *plan, Relation parent)
 
 	for (int i = 0; i < plan->count; i++)
 		order[i] = i;
-	qsort_arg(order, plan->count, sizeof(int), by_value, &sorted);
+	qsort_arg(order, plan->count, sizeof(int), compare_planned, &sorted);
 	for (int i = 1; i < plan->count; i++)
 	{
 		const LaPlannedPartition *a = &plan->missing[order[i - 1]];
@@ -283,7 +283,7 @@ la_partition_plan(const LaPartitionRequest *request, Relation parent,
 		MemoryContextSwitchTo(temporary);
 		name = la_partition_name(request->names, RelationGetRelationName(parent),
 								 request->series, plan->next);
-		bound = read_bound(request, parent, name, plan->next);
+		bound = transform_bound(request, parent, name, plan->next);
 		if (is_present(parent, bound, values))
 			continue;
 		check_new_partition_bound(name, parent, bound, make_parsestate(NULL));
@@ -362,7 +362,7 @@ la_partition_plan_range(Relation parent, const PartitionBoundSpec *bound)
 {
 	PartitionDesc descriptor = RelationGetPartitionDesc(parent, false);
 	int			found = descriptor->boundinfo == NULL ? -1 :
-		find_range(RelationGetPartitionKey(parent), descriptor->boundinfo, bound);
+		index_of_range(RelationGetPartitionKey(parent), descriptor->boundinfo, bound);
 
 	return found < 0 ? InvalidOid : descriptor->oids[found];
 }

@@ -184,7 +184,7 @@ la_partition_statement_execute(const LaPartitionRequest *request,
 #define DEFAULT_PATTERN "{parent}_{bound}"
 
 static bool
-take(const char **at, const char *word)
+skip_word(const char **at, const char *word)
 {
 	size_t		length = strlen(word);
 
@@ -199,21 +199,21 @@ take(const char **at, const char *word)
  * parent's name is in it.
  */
 static int
-expand(StringInfo name, const char *pattern, const char *parent,
-	   const char *bound, int i)
+expand_pattern(StringInfo name, const char *pattern, const char *parent,
+			   const char *bound, int i)
 {
 	int			parents = 0;
 
 	for (const char *at = pattern; *at != '\0';)
 	{
-		if (take(&at, "{parent}"))
+		if (skip_word(&at, "{parent}"))
 		{
 			appendStringInfoString(name, parent);
 			parents++;
 		}
-		else if (take(&at, "{bound}"))
+		else if (skip_word(&at, "{bound}"))
 			appendStringInfoString(name, bound);
-		else if (take(&at, "{number}"))
+		else if (skip_word(&at, "{number}"))
 			appendStringInfo(name, "%d", i + 1);
 		else if (*at == '{' || *at == '}')
 			ereport(ERROR,
@@ -241,7 +241,7 @@ la_partition_name(const char *pattern, const char *parent,
 	if (pattern == NULL)
 		pattern = DEFAULT_PATTERN;
 	initStringInfo(&name);
-	parents = expand(&name, pattern, parent, bound, i);
+	parents = expand_pattern(&name, pattern, parent, bound, i);
 	if (name.len >= NAMEDATALEN && parents > 0)
 	{
 		int			length = strlen(parent);
@@ -251,7 +251,7 @@ la_partition_name(const char *pattern, const char *parent,
 		{
 			resetStringInfo(&name);
 			room = pg_mbcliplen(parent, length, room);
-			expand(&name, pattern, pnstrdup(parent, room), bound, i);
+			expand_pattern(&name, pattern, pnstrdup(parent, room), bound, i);
 		}
 	}
 	if (name.len == 0 || name.len >= NAMEDATALEN)

@@ -36,7 +36,7 @@ list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 static void
-create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy)
+create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	if (!run->is_superseded)
 		la_interval_create_batch(&run->wanted, policy);
@@ -46,7 +46,7 @@ create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy)
  * Creates what is missing, as much as can be.
  */
 static void
-create_all(LaIntervalRun *run)
+create_missing(LaIntervalRun *run)
 {
 	LaIntervalWanted *wanted = &run->wanted;
 
@@ -63,7 +63,7 @@ create_all(LaIntervalRun *run)
 		bool		was_together = wanted->batch > 1;
 
 		CHECK_FOR_INTERRUPTS();
-		if (la_interval_run_step(run, create_batch, wanted->lock))
+		if (la_interval_run_step(run, create_next, wanted->lock))
 			continue;
 		if (!la_interval_create_pass_over(wanted, run->error))
 			wanted->series = NIL;
@@ -390,7 +390,7 @@ maintain(LaIntervalRun *run)
 {
 	if (!la_interval_run_has_begun(run))
 		return;
-	create_all(run);
+	create_missing(run);
 	if (!run->is_locked_out)
 		retire_all(run);
 	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))

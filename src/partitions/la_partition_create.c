@@ -288,7 +288,7 @@ check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
  * Creates what is planned, or a beginning of it.
  */
 static void
-create_all(LaPartitionBatch *batch, bool may_commit)
+create_planned(LaPartitionBatch *batch, bool may_commit)
 {
 	int64		own = count_locks().own;
 	MemoryContext temporary = AllocSetContextCreate(CurrentMemoryContext,
@@ -358,7 +358,7 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	table_close(parent, NoLock);
 	if (batch.plan->count > 0)
 	{
-		create_all(&batch, may_commit);
+		create_planned(&batch, may_commit);
 #ifdef LA_PARTITIONS_PORTED
 		if (batch.way == LA_PARTITION_DIRECT)
 			la_partition_direct_end(batch.direct);

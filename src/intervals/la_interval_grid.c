@@ -39,7 +39,7 @@ static void
 check_parent(Relation parent)
 {
 	la_partition_check_key(parent, false);
-	if (RelationGetPartitionKey(parent)->partsupfunc[0].fn_oid >= FirstNormalObjectId)
+	if (RelationGetPartitionKey(parent)->partsupfunc[0].fn_oid >= FirstUnpinnedObjectId)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the partition key of \"%s\" has an operator class that is not the type's",

@@ -103,7 +103,7 @@ clones_triggers(Oid table)
 static bool
 is_users(Oid function)
 {
-	return function >= FirstNormalObjectId;
+	return function >= FirstUnpinnedObjectId;
 }
 
 /*

@@ -289,7 +289,7 @@ CREATE VIEW pg_lookahead_intervals AS
            p.retention, p.retention_action, p.max_partitions, p.max_distance, p.analyze_every,
            i.partitions, i.oldest, i.newest, i.wanted, i.ahead, i.ahead < p.premake AS behind,
            i.default_partition, i.default_used,
-           -- Advisory locks of LA_INTERVAL_LOCK_KIND: the launcher's, and that of who maintains the table.
+           -- Advisory locks of kind LA_LOCK_OF_MAINTENANCE: the launcher's, and that of who maintains the table.
            -- A policy without a state came with a dump.
            s.parent IS NOT NULL AND EXISTS (SELECT FROM pg_catalog.pg_locks l
                    WHERE l.locktype = 'advisory' AND l.database = 0 AND l.objsubid = 8) AS automatic,

@@ -181,7 +181,7 @@ la_interval_run(Oid parent, LaIntervalWork work, void *arg)
 	LOCKTAG		tag;
 	bool		is_free;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_LOCK_OF_MAINTENANCE);
 	if (run.is_alone)
 		StartTransactionCommand();
 	/* Memory of the run outlives its transactions. */

@@ -15,10 +15,15 @@
 #define LA_INTERVAL_MOST_WAIT (USECS_PER_HOUR)
 
 /*
- * Who maintains a table has an advisory lock of this kind on it; those of users are
- * of kinds 1 and 2.  The view of policies shows it.
+ * Kinds of our advisory locks; those of users are of kinds 1 and 2.
  */
-#define LA_INTERVAL_LOCK_KIND 8
+enum
+{
+	LA_LOCK_OF_MAINTENANCE = 8, /* of who maintains a table, and of the
+								 * launcher; the view of policies shows them */
+	LA_LOCK_OF_CREATION = 9		/* of who needs a partition, or creates it
+								 * (la_needed_request.c) */
+};
 
 /* A row of the table of states; all zero of a policy without one. */
 typedef struct LaIntervalState

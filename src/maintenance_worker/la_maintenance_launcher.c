@@ -185,7 +185,7 @@ show_sign(void)
 	if (is_shown == (interval > 0))
 		return;
 	is_shown = !is_shown;
-	SET_LOCKTAG_ADVISORY(tag, InvalidOid, 0, 0, LA_INTERVAL_LOCK_KIND);
+	SET_LOCKTAG_ADVISORY(tag, InvalidOid, 0, 0, LA_LOCK_OF_MAINTENANCE);
 	begin_transaction();
 	if (is_shown)
 		(void) LockAcquire(&tag, ExclusiveLock, true, true);

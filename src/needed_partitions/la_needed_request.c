@@ -31,14 +31,12 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "intervals/la_interval_state.h"
 #include "la_background.h"
 #include "needed_partitions/la_needed_request.h"
 
 /* How many partitions are created at once in a database.  Arbitrary. */
 #define LA_NEEDED_WORKERS 3
-
-/* Those of users are of kinds 1 and 2, that of maintenance of 8. */
-#define LOCK_KIND 9
 
 /* How long a worker has time to start and connect.  Arbitrary, and much more than it needs. */
 #define CONNECT_MS 10000
@@ -46,7 +44,7 @@
 /* Milliseconds after which a worker is tried again where none was free.  Arbitrary. */
 #define RETRY_MS 50
 
-/* What kind of lock it is: of those who need partitions of a table, of those who ask, or of a worker. */
+/* Whose lock it is: of those who need partitions of a table, of those who ask, or of a worker. */
 enum
 {
 	OF_TABLE = 1,
@@ -57,7 +55,7 @@ enum
 static void
 table_tag(LOCKTAG *tag, Oid table)
 {
-	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_TABLE, table, LOCK_KIND);
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_TABLE, table, LA_LOCK_OF_CREATION);
 }
 
 /*
@@ -96,7 +94,7 @@ lock_asking(LOCKTAG *tag, Oid table)
 	for (uint32 i = 0; i < LA_NEEDED_WORKERS; i++)
 	{
 		SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_ASKING,
-							 (table + i) % LA_NEEDED_WORKERS, LOCK_KIND);
+							 (table + i) % LA_NEEDED_WORKERS, LA_LOCK_OF_CREATION);
 		if (LockAcquire(tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
 			return;
 	}
@@ -109,7 +107,7 @@ lock_asking(LOCKTAG *tag, Oid table)
 void
 la_needed_worker_tag(LOCKTAG *tag, dsm_handle request)
 {
-	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_WORKER, request, LOCK_KIND);
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_WORKER, request, LA_LOCK_OF_CREATION);
 }
 
 /*

@@ -38,6 +38,7 @@
 #include "la_compat.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_attached.h"
+#include "partitions/la_partition_statement.h"
 #include "partitions/la_partition_table.h"
 
 /* What all partitions have in common. */

@@ -45,6 +45,7 @@
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
 #include "partitions/la_partition_plan.h"
+#include "partitions/la_partition_statement.h"
 #include "partitions/la_partition_way.h"
 
 /* The shared lock table, counted at one moment. */

@@ -10,7 +10,7 @@
 
 #include "storage/lockdefs.h"
 
-#include "partitions/la_partition_statement.h"
+#include "partitions/la_partition_request.h"
 
 /* What was done, over all batches. */
 typedef struct LaPartitionResult

@@ -8,9 +8,10 @@
 #ifndef LA_PARTITION_PLAN_H
 #define LA_PARTITION_PLAN_H
 
+#include "nodes/parsenodes.h"
 #include "utils/relcache.h"
 
-#include "partitions/la_partition_statement.h"
+#include "partitions/la_partition_request.h"
 
 /* A partition to be created. */
 typedef struct LaPlannedPartition

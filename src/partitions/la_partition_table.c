@@ -36,6 +36,7 @@
 #include "utils/rel.h"
 
 #include "la_compat.h"
+#include "partitions/la_partition_statement.h"
 #include "partitions/la_partition_table.h"
 
 #ifdef LA_PARTITIONS_PORTED

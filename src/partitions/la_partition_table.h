@@ -10,7 +10,7 @@
 
 #include "utils/relcache.h"
 
-#include "partitions/la_partition_statement.h"
+#include "partitions/la_partition_request.h"
 
 typedef struct LaPartitionTable LaPartitionTable;
 

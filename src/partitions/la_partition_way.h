@@ -10,7 +10,7 @@
 
 #include "tcop/cmdtag.h"
 
-#include "partitions/la_partition_statement.h"
+#include "partitions/la_partition_request.h"
 
 extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
 									   const char **reason);

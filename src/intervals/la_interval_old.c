@@ -188,9 +188,13 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 }
 
 /*
- * Whether a policy keeps a range if that becomes a partition with rows: it is neither old nor, of numbers, makes others
- * old, since it is before the last partition that has a row, which is looked for once.  In doubt it does not: what is old counts
- * from the last partition, since nobody can say whether one that somebody has locked has a row.
+ * Whether a range would stay if it became a partition with rows: it is not old, and, of numbers, it
+ * ends before the last partition with a row begins.  Behind that it would make others old.
+ *
+ * What is not known counts against it.  So old is what the last of all partitions makes old, which
+ * may be empty: nobody can say whether one that somebody has locked has a row.
+ *
+ * *filled is the last partition with a row, or NULL until a range needs it.
  */
 bool
 la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,

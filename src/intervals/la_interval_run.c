@@ -117,8 +117,11 @@ commit_step(LaIntervalRun *run)
 }
 
 /*
- * The error before is there until the work has been done.  A lock that was waited for in vain while the table
- * was locked is known by its error.
+ * Does a piece of work in a subtransaction, and commits.  run->temporary, which has the error of
+ * the one before, is emptied by the next work, but not by the warning about that error.
+ *
+ * The table counts as one that cannot be locked in time after any error until a step has its lock
+ * and its policy's, and after a lock timeout while the step has them.
  */
 static bool
 try_work(LaIntervalRun *run, LaTriedWork work)

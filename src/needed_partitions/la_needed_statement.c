@@ -54,8 +54,8 @@ static LaNeeded *all = NULL;
 
 /*
  * The partitions that core's routing knows.  In a query that prunes none, and has no other node that
- * changes rows, nothing but the routing has asked the relcache for them: what is there now was there then, since
- * all that changes it leaves nothing there.
+ * changes rows, nothing but the routing has asked the relcache for them.  Then what the relcache has
+ * now is what the routing has read, since an invalidation leaves rd_partdesc empty.
  * Relies on RelationGetPartitionDesc() in partdesc.c and RelationRebuildRelation() in relcache.c.
  */
 static PartitionDesc

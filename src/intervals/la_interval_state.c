@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_interval_state.c
- *	  what the last maintenance of a table found, and when the next is due
+ *	  what the last maintenance of a table found, and which tables are due
  *
  * A policy that was set has a state from the first, and is due at once.  One that came with a dump has none: it
  * waits for somebody to call maintenance, since what is old by the clock may be what the dump was restored for.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_interval_state.h
- *	  what the last maintenance of a table found, and when the next is due
+ *	  what the last maintenance of a table found, and which tables are due
  *
  *-------------------------------------------------------------------------
  */

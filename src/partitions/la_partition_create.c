@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_partition_create.c
- *	  creates the partitions of a series that are missing
+ *	  checks a parent, and creates the partitions of a series that are missing
  *
  * First everything is found out that could be wrong, then partitions are
  * created; an error at any point undoes all of the transaction.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_partition_create.h
- *	  creates the partitions of a series that are missing
+ *	  checks a parent, and creates the partitions of a series that are missing
  *
  *-------------------------------------------------------------------------
  */

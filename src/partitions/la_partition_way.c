@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_partition_way.c
- *	  which way the partitions of a table can be created
+ *	  which way partitions can be created, and whose functions run meanwhile
  *
  * Direct: without a statement, by the functions that core's would call.  Not
  * where core would call functions that nobody else can: those that clone row

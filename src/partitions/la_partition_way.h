@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_partition_way.h
- *	  which way the partitions of a table can be created
+ *	  which way partitions can be created, and whose functions run meanwhile
  *
  *-------------------------------------------------------------------------
  */

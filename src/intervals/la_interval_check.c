@@ -27,8 +27,8 @@
 static const Interval no_time = {0};
 
 /*
- * A key's modifier rounds bounds: numeric(10) has no steps of 1.4.  From an origin that is not rounded, all bounds
- * are values of the type if the first one is.
+ * A key's modifier rounds bounds: numeric(10) has no steps of 1.4.  From an origin that is not
+ * rounded, all bounds are values of the type if the first one is.
  */
 void
 la_interval_check_steps(const LaIntervalGrid *grid)

@@ -26,9 +26,9 @@
 #include "partitions/la_partition_way.h"
 
 /*
- * How many partitions are created in a transaction while others use the table.  A batch takes some
- * tenths of a second, in which VACUUM, ANALYZE and changes of the table wait, and writers of the tables at the other
- * ends of its foreign keys.  Arbitrary.
+ * How many partitions are created in a transaction while others use the table.  A batch takes
+ * some tenths of a second, in which VACUUM, ANALYZE and changes of the table wait, and writers
+ * of the tables at the other ends of its foreign keys.  Arbitrary.
  */
 #define MOST_TOGETHER 100
 
@@ -111,8 +111,8 @@ la_interval_create_batch(LaIntervalWanted *wanted,
 
 /*
  * After an error of la_interval_create_batch(): whether the others can be created all the same.
- * One by one, to begin with; then without the one at which a row of the default partition or a relation of
- * this name is in the way.
+ * One by one, to begin with; then without the one at which a row of the default partition or a
+ * relation of this name is in the way.
  */
 bool
 la_interval_create_pass_over(LaIntervalWanted *wanted, const ErrorData *error)
@@ -274,8 +274,8 @@ is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 }
 
 /*
- * Whether a value is near those that the table has partitions for, or of times this moment: a slip would
- * leave partitions that nobody wants.
+ * Whether a value is near those that the table has partitions for, or of times this moment: a
+ * slip would leave partitions that nobody wants.
  */
 bool
 la_interval_create_reaches(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
@@ -310,8 +310,8 @@ series_of(const LaIntervalRange *range)
 }
 
 /*
- * The name and the bound that the partition of a range will have, by which its rows are known.  Throws where it
- * cannot be created.  The parent is locked.
+ * The name and the bound that the partition of a range will have, by which its rows are known.
+ * Throws where it cannot be created.  The parent is locked.
  */
 const LaPlannedPartition *
 la_interval_create_plan(const LaIntervalPolicy *policy, const LaIntervalRange *range)
@@ -325,7 +325,8 @@ la_interval_create_plan(const LaIntervalPolicy *policy, const LaIntervalRange *r
 }
 
 /*
- * Creates the partition of a range that no other one has.  As the table's owner; the parent is locked.
+ * Creates the partition of a range that no other one has.  As the table's owner; the parent is
+ * locked.
  */
 void
 la_interval_create_range(const LaIntervalPolicy *policy, const LaIntervalRange *range)

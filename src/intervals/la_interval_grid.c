@@ -73,8 +73,8 @@ la_interval_grid_is_time(Oid key_type)
 }
 
 /*
- * The grid of a policy, which it needs no longer.  Throws where its texts make no sense for the key,
- * which may have been changed since.
+ * The grid of a policy, which it needs no longer.  Throws where its texts make no sense for the
+ * key, which may have been changed since.
  */
 LaIntervalGrid *
 la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
@@ -106,8 +106,8 @@ la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
 }
 
 /*
- * A value of the key from its text.  Steps are counted by texts, so where the key's modifier rounds the value
- * that of the bound is another one.
+ * A value of the key from its text.  Steps are counted by texts, so where the key's modifier
+ * rounds the value that of the bound is another one.
  */
 LaIntervalBound
 la_interval_grid_bound(const LaIntervalGrid *grid, char *text)

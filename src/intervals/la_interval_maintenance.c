@@ -4,8 +4,8 @@
  *	  keeps the partitions of a table as its policy says
  *
  * New partitions come first, since rows will need them; then old ones go.  All that is to be
- * done is listed once, and checked again for each by whoever does it, under its lock.  If the policy
- * is another one by then, the rest is left to the next run.
+ * done is listed once, and checked again for each by whoever does it, under its lock.  If the
+ * policy is another one by then, the rest is left to the next run.
  *
  *-------------------------------------------------------------------------
  */
@@ -141,8 +141,9 @@ drop_partition(void *partition)
 
 /*
  * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
- * Drops it where maintenance has marked it, it is old, and the policy says so.  Of a mark that was made since,
- * by somebody who has finished the one that was waited for, nobody has been waited for.
+ * Drops it where maintenance has marked it, it is old, and the policy says so.  Of a mark that
+ * was made since, by somebody who has finished the one that was waited for, nobody has been
+ * waited for.
  *
  * What keeps it from being dropped (a view, say) is told; a lock is waited for by the next run.
  */
@@ -185,8 +186,8 @@ finish_pending(LaIntervalRun *run)
 }
 
 /*
- * Core, too, has a partition locked while it marks it; nobody is waited for.  The mark and the note of it in the state are of one
- * transaction.
+ * Core, too, has a partition locked while it marks it; nobody is waited for.  The mark and the
+ * note of it in the state are of one transaction.
  */
 static void
 retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -401,8 +402,8 @@ maintain(LaIntervalRun *run)
 }
 
 /*
- * Maintains a table with a policy, as la_interval_run() does its work.  Returns false if somebody else does
- * so just now.  What fails is noted in the state; a cancel is thrown.
+ * Maintains a table with a policy, as la_interval_run() does its work.  Returns false if
+ * somebody else does so just now.  What fails is noted in the state; a cancel is thrown.
  */
 bool
 la_interval_maintain(Oid parent)

@@ -35,8 +35,9 @@
 #include "partitions/la_partition_create.h"
 
 /*
- * Where tables are created, and how: as the server or the database says, whoever calls.  If that is no
- * place, as of a tablespace that was dropped, as by a server that says nothing: core, too, does without it.
+ * Where tables are created, and how: as the server or the database says, whoever calls.  If
+ * that is no place, as of a tablespace that was dropped, as by a server that says nothing:
+ * core, too, does without it.
  */
 static const char *const places[][2] = {
 	{"default_tablespace", ""},
@@ -138,9 +139,9 @@ la_interval_try(LaTriedWork work, void *arg)
 }
 
 /*
- * Whether the session was interrupted: cancelled, by a user or by its statement_timeout, or at the end of its
- * lock_timeout.  Relies on ProcessInterrupts() in postgres.c, which takes the flag of the interrupt back
- * before it throws, so that the flag does not tell.
+ * Whether the session was interrupted: cancelled, by a user or by its statement_timeout, or at
+ * the end of its lock_timeout.  Relies on ProcessInterrupts() in postgres.c, which takes the
+ * flag of the interrupt back before it throws, so that the flag does not tell.
  */
 bool
 la_interval_interrupted(const ErrorData *error, int sqlstate)

@@ -215,8 +215,8 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all)
 }
 
 /*
- * Does something hold for a partition, or for one of its own partitions?  Of a foreign table and of one
- * that somebody has locked the caller says.
+ * Does something hold for a partition, or for one of its own partitions?  Of a foreign table
+ * and of one that somebody has locked the caller says.
  */
 static bool
 any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign, bool locked)

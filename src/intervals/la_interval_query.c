@@ -97,10 +97,11 @@ la_interval_query_add_text(LaIntervalParameters *parameters, const char *value)
 }
 
 /*
- * The names of a query were looked up.  Is a relation among them that is neither of the extension nor of
- * the server?  A schema can be renamed meanwhile, and another one take its name; what is in
- * that must not be read, nor its functions called, as the owner of ours.  All relations are locked by
- * now, so names are not looked up again (relies on RevalidateCachedQuery() in plancache.c).
+ * The names of a query were looked up.  Is a relation among them that is neither of the
+ * extension nor of the server?  A schema can be renamed meanwhile, and another one take its
+ * name; what is in that must not be read, nor its functions called, as the owner of ours.  All
+ * relations are locked by now, so names are not looked up again (relies on
+ * RevalidateCachedQuery() in plancache.c).
  */
 static void
 refuse_others(SPIPlanPtr plan, Oid policy, Oid state)

@@ -15,9 +15,9 @@
  * 3. Core's FINALIZE does the rest, under a lock of the partition that is taken only where nobody
  *    has one.  Its own wait for snapshots, with that lock held, has nothing left to wait for.
  *
- * There is no way back from a mark, and nobody finds the rows.  So nothing is marked before it is certain
- * that it can be finished: where an event trigger could refuse that, where a default partition or foreign keys
- * forbid it, the table is locked instead, and all is one transaction.
+ * There is no way back from a mark, and nobody finds the rows.  So nothing is marked before it
+ * is certain that it can be finished: where an event trigger could refuse that, where a default
+ * partition or foreign keys forbid it, the table is locked instead, and all is one transaction.
  *
  * Locks are taken in core's order, parent, default partition, partition.
  *
@@ -118,8 +118,8 @@ check_schema(Oid relation)
 }
 
 /*
- * The lock that tables are to have which the partition references: core makes triggers there when it
- * is detached, and drops them with it.
+ * The lock that tables are to have which the partition references: core makes triggers there
+ * when it is detached, and drops them with it.
  */
 static LOCKMODE
 lock_of_references(bool drops)
@@ -184,9 +184,9 @@ la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 }
 
 /*
- * Waits for those who have these tables locked, for as long as lock_timeout says.  Whoever was waited for by
- * its transaction gives back its locks a moment later, which a busy machine makes long.
- * Relies on LockReleaseAll() in lock.c.
+ * Waits for those who have these tables locked, for as long as lock_timeout says.  Whoever was
+ * waited for by its transaction gives back its locks a moment later, which a busy machine makes
+ * long.  Relies on LockReleaseAll() in lock.c.
  */
 static void
 await_release(List *members)
@@ -230,8 +230,9 @@ la_interval_retire_await(Oid parent, const LaIntervalPending *pending)
 }
 
 /*
- * After a command, which finds a relation by its name: what should have changed and has not tells that it has met another one.
- * A schema can be renamed in between, and no lock on what is in it keeps others from that.
+ * After a command, which finds a relation by its name: what should have changed and has not
+ * tells that it has met another one.  A schema can be renamed in between, and no lock on what
+ * is in it keeps others from that.
  */
 static void
 refuse_another(bool is_another)
@@ -243,12 +244,12 @@ refuse_another(bool is_another)
 }
 
 /*
- * Executes FINALIZE with a snapshot that says of itself to be older than any other.  FINALIZE waits for
- * all who are older than its snapshot, with the partition locked, for which they may wait; those who matter
- * are gone.  What a snapshot sees does not change by an older xmin: it only says below which
- * number no transaction has to be looked for among those in progress.  Unless it does not have all of
- * them: then it is left as it is.  Relies on ATExecDetachPartitionFinalize() in tablecmds.c.
- * Relies on XidInMVCCSnapshot() in snapmgr.c.
+ * Executes FINALIZE with a snapshot that says of itself to be older than any other.  FINALIZE
+ * waits for all who are older than its snapshot, with the partition locked, for which they may
+ * wait; those who matter are gone.  What a snapshot sees does not change by an older xmin: it
+ * only says below which number no transaction has to be looked for among those in progress.
+ * Unless it does not have all of them: then it is left as it is.  Relies on
+ * ATExecDetachPartitionFinalize() in tablecmds.c and XidInMVCCSnapshot() in snapmgr.c.
  */
 static void
 execute_behind_all(const char *command)

@@ -7,15 +7,16 @@
  * Within it, work is done in a subtransaction and as the table's owner: an error undoes the work
  * and nothing else, is kept, and the next step begins.
  *
- * A step that changes something locks the table first.  Then it becomes the owner, reads the policy, which
- * nobody can change until it is done, and then it takes the snapshot with which it looks at data: what was true
- * before a wait may no longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
+ * A step that changes something locks the table first.  Then it becomes the owner, reads the
+ * policy, which nobody can change until it is done, and then it takes the snapshot with which
+ * it looks at data: what was true before a wait may no longer be.  For that, transactions are
+ * READ COMMITTED, whatever the session's are.
  *
  * Whoever maintains a table has an advisory lock on it, so that two at once do
  * nothing twice.
  *
- * The table is waited for once: when it could not be locked in time, or something else could not while it was, whoever
- * wants to use it has waited long enough.
+ * The table is waited for once: when it could not be locked in time, or something else could
+ * not while it was, whoever wants to use it has waited long enough.
  *
  *-------------------------------------------------------------------------
  */
@@ -93,8 +94,8 @@ warn_of_error(void *arg)
 }
 
 /*
- * Ends the transaction, and begins one.  Others see what a swift one has done before that is on disk and with standbys; a crash in between
- * undoes it as a whole.
+ * Ends the transaction, and begins one.  Others see what a swift one has done before that is on
+ * disk and with standbys; a crash in between undoes it as a whole.
  */
 static void
 commit_step(LaIntervalRun *run)
@@ -222,11 +223,12 @@ write_state(void *arg)
 }
 
 /*
- * After an error the next attempt is due after a minute, and after each
- * further one twice as long.  Where the policy is another one by now, nothing is written: whoever set it has
- * written that it is due at once.
+ * After an error the next attempt is due after a minute, and after each further one twice as
+ * long.  Where the policy is another one by now, nothing is written: whoever set it has written
+ * that it is due at once.
  *
- * Neither a state that somebody has locked nor a message that the client cannot be sent stops other tables.
+ * Neither a state that somebody has locked nor a message that the client cannot be sent stops
+ * other tables.
  */
 void
 la_interval_run_end(LaIntervalRun *run)
@@ -352,8 +354,8 @@ await_snapshots(void *arg)
 }
 
 /*
- * Waits, without locks and snapshots of ours, for everybody who has a snapshot now.  Returns whether they
- * are through.
+ * Waits, without locks and snapshots of ours, for everybody who has a snapshot now.  Returns
+ * whether they are through.
  */
 bool
 la_interval_run_await_snapshots(LaIntervalRun *run)

@@ -3,8 +3,9 @@
  * la_interval_state.c
  *	  what the last maintenance of a table found, and which tables are due
  *
- * A policy that was set has a state from the first, and is due at once.  One that came with a dump has none: it
- * waits for somebody to call maintenance, since what is old by the clock may be what the dump was restored for.
+ * A policy that was set has a state from the first, and is due at once.  One that came with a
+ * dump has none: it waits for somebody to call maintenance, since what is old by the clock may
+ * be what the dump was restored for.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,7 +80,8 @@ add_time(LaIntervalParameters *parameters, TimestampTz time)
 }
 
 /*
- * Writes the state of a table that still has this version of its policy, or, where that is NULL, any policy.
+ * Writes the state of a table that still has this version of its policy, or, where that is
+ * NULL, any policy.
  */
 void
 la_interval_state_write(Oid parent, const char *version,
@@ -119,10 +121,10 @@ la_interval_state_write(Oid parent, const char *version,
 }
 
 /*
- * OIDs of the tables whose maintenance is due, the longest due first; among
- * them those that were dropped, of which la_interval_maintain() forgets the
- * policy.  What is due later than any run ever says is so by a clock that has gone back.  In a transaction, with an
- * active snapshot.
+ * OIDs of the tables whose maintenance is due, the longest due first; among them those that
+ * were dropped, of which la_interval_maintain() forgets the policy.  What is due later than any
+ * run ever says is so by a clock that has gone back.  In a transaction, with an active
+ * snapshot.
  */
 List *
 la_interval_due(TimestampTz now)

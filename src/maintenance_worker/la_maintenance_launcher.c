@@ -3,21 +3,23 @@
  * la_maintenance_launcher.c
  *	  starts workers that maintain interval partitions
  *
- * The launcher is connected to no database.  It goes in rounds, an interval apart: in each one it starts a worker
- * for every database that is to be looked at, a few at once.  A worker maintains what is due and ends, so it is
- * hardly ever in anybody's way; whether there is a policy at all, it tells by its report.  A database without one is
- * looked at rarely, one whose worker died ever more rarely.
+ * The launcher is connected to no database.  It goes in rounds, an interval apart: in each one
+ * it starts a worker for every database that is to be looked at, a few at once.  A worker
+ * maintains what is due and ends, so it is hardly ever in anybody's way; whether there is a
+ * policy at all, it tells by its report.  A database without one is looked at rarely, one whose
+ * worker died ever more rarely.
  *
- * While a worker is in a database, nobody can drop or rename that, move it or take it as a template: core waits five
- * seconds and gives up (relies on CountOtherDBBackends() in procarray.c).  Such a command has a lock on the database
- * that keeps others from connecting, by which the launcher notices it, and ends the worker.
+ * While a worker is in a database, nobody can drop or rename that, move it or take it as a
+ * template: core waits five seconds and gives up (relies on CountOtherDBBackends() in
+ * procarray.c).  Such a command has a lock on the database that keeps others from connecting,
+ * by which the launcher notices it, and ends the worker.
  *
- * The first round comes an interval after the launcher: a server that crashes because of what a worker does has some
- * time in between.
+ * The first round comes an interval after the launcher: a server that crashes because of what a
+ * worker does has some time in between.
  *
- * Core registers static background workers only while it loads shared_preload_libraries.  So the setting decides at
- * the start of the server whether there is a launcher, and a reload only how often that looks; a reload that would
- * need one says so in the log.
+ * Core registers static background workers only while it loads shared_preload_libraries.  So
+ * the setting decides at the start of the server whether there is a launcher, and a reload only
+ * how often that looks; a reload that would need one says so in the log.
  *
  * While it is at work the launcher has an advisory lock, which the view of policies shows.  Mirrors
  * AutoVacLauncherMain() and get_database_list() in autovacuum.c.
@@ -141,8 +143,9 @@ end_workers(int code, Datum arg)
 }
 
 /*
- * With status 0 core would not start the launcher again.  After a reload all databases are looked at; a worker that
- * is running has made its list before, so it is followed by another one.
+ * With status 0 core would not start the launcher again.  After a reload all databases are
+ * looked at; a worker that is running has made its list before, so it is followed by another
+ * one.
  */
 static void
 take_interrupts(void)
@@ -244,7 +247,8 @@ settle_ended(void)
 }
 
 /*
- * Those to which sessions can connect and in which they work: policies of a template are for its copies.
+ * Those to which sessions can connect and in which they work: policies of a template are for
+ * its copies.
  */
 static void
 list_databases(void)
@@ -328,8 +332,8 @@ next_pending(void)
 }
 
 /*
- * Takes, for a moment, the lock that whoever connects to a database takes of it.  Relies on InitPostgres() in
- * postinit.c.
+ * Takes, for a moment, the lock that whoever connects to a database takes of it.  Relies on
+ * InitPostgres() in postinit.c.
  */
 static bool
 can_connect(Oid database)
@@ -344,7 +348,8 @@ can_connect(Oid database)
 }
 
 /*
- * Starts a worker in a database, unless it could not connect.  Returns false if core has no slot for it.
+ * Starts a worker in a database, unless it could not connect.  Returns false if core has no
+ * slot for it.
  */
 static bool
 start_for_database(LaMaintainedDatabase *database, int i)

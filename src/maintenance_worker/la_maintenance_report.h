@@ -25,8 +25,8 @@ typedef struct LaMaintenanceTask
 } LaMaintenanceTask;
 
 /*
- * What a worker tells, in shared memory.  The launcher clears it before the worker starts and reads it when
- * that has ended, so nothing protects it.
+ * What a worker tells, in shared memory.  The launcher clears it before the worker starts and
+ * reads it when that has ended, so nothing protects it.
  */
 typedef struct LaMaintenanceReport
 {

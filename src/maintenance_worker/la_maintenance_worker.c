@@ -3,13 +3,13 @@
  * la_maintenance_worker.c
  *	  maintains the interval partitions of a database
  *
- * Does what pg_lookahead_maintain_partitions() does, called by a superuser, of tables whose maintenance is due; then it
- * ends.  Mirrors AutoVacWorkerMain() in autovacuum.c.
+ * Does what pg_lookahead_maintain_partitions() does, called by a superuser, of tables whose
+ * maintenance is due; then it ends.  Mirrors AutoVacWorkerMain() in autovacuum.c.
  *
  * Reads BackgroundWorker of bgworker.h.
  *
- * An error that maintenance does not note, a cancel above all, ends that of one table.  What ends the process is told
- * by its report, and the next worker takes that table last.
+ * An error that maintenance does not note, a cancel above all, ends that of one table.  What
+ * ends the process is told by its report, and the next worker takes that table last.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,8 +30,9 @@
 #include "maintenance_worker/la_maintenance_report.h"
 
 /*
- * How long a step may take.  A function of a table's owner that never ends, by mistake, keeps all other tables of the
- * database waiting.  Longer than what locks a table may take at all.  Arbitrary.
+ * How long a step may take.  A function of a table's owner that never ends, by mistake, keeps
+ * all other tables of the database waiting.  Longer than what locks a table may take at all.
+ * Arbitrary.
  */
 #define LONGEST_STEP "1h"
 
@@ -90,7 +91,8 @@ maintain_table(Oid table)
 }
 
 /*
- * Shows in pg_stat_activity and in the log what is being done.  Returns false where the extension is no more.
+ * Shows in pg_stat_activity and in the log what is being done.  Returns false where the
+ * extension is no more.
  */
 static bool
 show_table(Oid table)

@@ -11,7 +11,8 @@
  * UPDATE is watched if it sets columns of the key, and no BEFORE trigger may do so.
  *
  * Mirrors ExecInitInsertProjection(), ExecCheckPlanOutput() and ExecInitUpdateProjection() in
- * nodeModifyTable.c.  Reads ModifyTableState, ResultRelInfo, ProjectionInfo and ExprState of execnodes.h.
+ * nodeModifyTable.c.  Reads ModifyTableState, ResultRelInfo, ProjectionInfo and ExprState of
+ * execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,8 +29,8 @@
 #include "needed_partitions/la_needed_projection.h"
 
 /*
- * ExprStateEvalFunc of the projection that an INSERT is given.  The row is complete by then, as ExecProject()
- * would say a moment later.
+ * ExprStateEvalFunc of the projection that an INSERT is given.  The row is complete by then, as
+ * ExecProject() would say a moment later.
  */
 static Datum
 copy_row(ExprState *projection, ExprContext *context, bool *is_null)
@@ -99,7 +100,8 @@ sets_key(const LaNeeded *needed)
 }
 
 /*
- * A trigger may put another key into the row, or leave the row as it is, before core looks for a partition.
+ * A trigger may put another key into the row, or leave the row as it is, before core looks for
+ * a partition.
  */
 static bool
 has_trigger(const ResultRelInfo *target)

@@ -7,12 +7,13 @@
  * transaction, so by another process: core refuses to create one of a table that a
  * statement of the same session is using.
  *
- * Who asks has a lock of the table: of those who need the same partition one asks, while the others wait and
- * find it.  It has one of LA_NEEDED_WORKERS locks of the database, too, so there are never more workers.
+ * Who asks has a lock of the table: of those who need the same partition one asks, while the
+ * others wait and find it.  It has one of LA_NEEDED_WORKERS locks of the database, too, so
+ * there are never more workers.
  *
- * The worker has a lock, and the session waits for that: the deadlock detector sees
- * who waits for whom, and lock_timeout counts.  Until the worker has it, it waits for nobody but in order to
- * start and connect; that has a limit here.
+ * The worker has a lock, and the session waits for that: the deadlock detector sees who waits
+ * for whom, and lock_timeout counts.  Until the worker has it, it waits for nobody but in order
+ * to start and connect; that has a limit here.
  *
  * Reads BackgroundWorker of bgworker.h.
  *
@@ -59,9 +60,9 @@ table_tag(LOCKTAG *tag, Oid table)
 }
 
 /*
- * Others who need a partition of the table wait until la_needed_request_end(), or the end of the transaction.
- * False for who was one of them, once: it may have got a partition.  All of them go on at once, since each has to
- * read the bounds of all partitions again.
+ * Others who need a partition of the table wait until la_needed_request_end(), or the end of
+ * the transaction.  False for who was one of them, once: it may have got a partition.  All of
+ * them go on at once, since each has to read the bounds of all partitions again.
  */
 bool
 la_needed_request_begin(Oid table, bool has_waited)
@@ -229,7 +230,8 @@ refusal(const LaNeededRequest *request)
 }
 
 /*
- * Has the partition created that this value of the key needs.  Throws what may be otherwise the next time.
+ * Has the partition created that this value of the key needs.  Throws what may be otherwise the
+ * next time.
  */
 LaNeededAnswer
 la_needed_request(Oid table, const char *value, int created)

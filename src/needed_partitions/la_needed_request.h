@@ -25,8 +25,8 @@ typedef enum LaNeededState
 } LaNeededState;
 
 /*
- * A request, in shared memory of its own.  The session writes it before the worker starts; the worker
- * writes the answer before the state.
+ * A request, in shared memory of its own.  The session writes it before the worker starts; the
+ * worker writes the answer before the state.
  */
 typedef struct LaNeededRequest
 {

@@ -3,15 +3,16 @@
  * la_needed_statement.c
  *	  whether a statement knows a partition for a row, and what it does when not
  *
- * It looks whether it knows a partition for a row.  If not, one is created, and the statement gets another
- * routing, in which core finds it.  Nothing has been done for the row by then.
+ * It looks whether it knows a partition for a row.  If not, one is created, and the statement
+ * gets another routing, in which core finds it.  Nothing has been done for the row by then.
  *
  * The routings and the directories of before stay, because rows that were inserted by them may have
  * triggers to come, and pruning may know them.  They are ended with the statement.
  *
- * Mirrors get_partition_for_tuple() in execPartition.c and partition_range_datum_bsearch() in partbounds.c, and writes what that remembers in PartitionDescData of
- * partdesc.h.  Reads ModifyTableState of execnodes.h, PartitionKeyData of partcache.h and
- * PartitionBoundInfoData of partbounds.h.  Relies on btint4cmp() and btint8cmp() in nbtcompare.c, date_cmp() in date.c
+ * Mirrors get_partition_for_tuple() in execPartition.c and partition_range_datum_bsearch() in
+ * partbounds.c, and writes what that remembers in PartitionDescData of partdesc.h.  Reads
+ * ModifyTableState of execnodes.h, PartitionKeyData of partcache.h and PartitionBoundInfoData
+ * of partbounds.h.  Relies on btint4cmp() and btint8cmp() in nbtcompare.c, date_cmp() in date.c
  * and timestamp_cmp_internal() in timestamp.c.
  *
  *-------------------------------------------------------------------------
@@ -53,10 +54,11 @@
 static LaNeeded *all = NULL;
 
 /*
- * The partitions that core's routing knows.  In a query that prunes none, and has no other node that
- * changes rows, nothing but the routing has asked the relcache for them.  Then what the relcache has
- * now is what the routing has read, since an invalidation leaves rd_partdesc empty.
- * Relies on RelationGetPartitionDesc() in partdesc.c and RelationRebuildRelation() in relcache.c.
+ * The partitions that core's routing knows.  In a query that prunes none, and has no other node
+ * that changes rows, nothing but the routing has asked the relcache for them.  Then what the
+ * relcache has now is what the routing has read, since an invalidation leaves rd_partdesc
+ * empty.  Relies on RelationGetPartitionDesc() in partdesc.c and RelationRebuildRelation() in
+ * relcache.c.
  */
 static PartitionDesc
 partitions_of_routing(EState *estate, Relation table)
@@ -260,7 +262,8 @@ is_there(const LaNeeded *needed)
 }
 
 /*
- * Whether the statement knows no partition for a row with this key: one of the table, if that is NULL.
+ * Whether the statement knows no partition for a row with this key: one of the table, if that
+ * is NULL.
  */
 bool
 la_needed_lacks(LaNeeded *needed, ExprState *key, TupleTableSlot *row)
@@ -334,9 +337,10 @@ cannot_ask(const LaNeeded *needed)
 /*
  * Asks for a partition.  Why there is none, or NULL.
  *
- * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The one that tells of a
- * new partition is lost then: what was read before it stays.  So where the worker has found the partition, and we do
- * not, core is made to read again.  Relies on RelationBuildPartitionDesc() in partdesc.c.
+ * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The
+ * one that tells of a new partition is lost then: what was read before it stays.  So where the
+ * worker has found the partition, and we do not, core is made to read again.  Relies on
+ * RelationBuildPartitionDesc() in partdesc.c.
  */
 static const char *
 ask_for_partition(LaNeeded *needed)

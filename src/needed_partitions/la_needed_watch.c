@@ -6,10 +6,10 @@
  * A setting and no column of the policy says whether: if a slip in a row may make a partition is a
  * question of who writes, a bulk load or an application, not of the table.
  *
- * A statement must not look into the table of policies each time it begins.  So a session remembers
- * the answer until core tells that the table has changed: setting a policy tells that, too
- * (la_intervals.c), and so does each new partition.  A policy that was taken away may be remembered; then
- * the worker finds none.
+ * A statement must not look into the table of policies each time it begins.  So a session
+ * remembers the answer until core tells that the table has changed: setting a policy tells
+ * that, too (la_intervals.c), and so does each new partition.  A policy that was taken away may
+ * be remembered; then the worker finds none.
  *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h, and PartitionKeyData of partcache.h.
  *
@@ -79,8 +79,8 @@ la_needed_start(QueryDesc *query, int eflags)
 }
 
 /*
- * Whether rows of this node can be routed anew: where rows move, partitions that a new routing has in
- * common with the node would begin twice.
+ * Whether rows of this node can be routed anew: where rows move, partitions that a new routing
+ * has in common with the node would begin twice.
  */
 static bool
 can_route_anew(const ModifyTableState *node)

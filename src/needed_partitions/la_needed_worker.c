@@ -4,8 +4,8 @@
  *	  creates a partition that a session's row needs
  *
  * A process for one request, in one transaction, by the code that maintenance has
- * (la_interval_create.c): as the table's owner, beside writers.  Its locks conflict with none that a session
- * has because it writes into the table.
+ * (la_interval_create.c): as the table's owner, beside writers.  Its locks conflict with none
+ * that a session has because it writes into the table.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,8 +29,8 @@
 #include "partitions/la_partition_references.h"
 
 /*
- * A session waits, with locks of its own.  The commit need not be in the file before that of the row,
- * whose record comes later in the log.
+ * A session waits, with locks of its own.  The commit need not be in the file before that of
+ * the row, whose record comes later in the log.
  */
 static const char *const settings[][2] = {
 	{"application_name", "pg_lookahead interval creation"},
@@ -43,7 +43,8 @@ static const char *const settings[][2] = {
 };
 
 /*
- * Foreign keys would lock the tables at their other ends, which the session may have written before.
+ * Foreign keys would lock the tables at their other ends, which the session may have written
+ * before.
  */
 static void
 check_request(const LaNeededRequest *request)

@@ -7,10 +7,10 @@
  * parsed by core's grammar, its bound read by core's transformPartitionBound().
  * All names in it are qualified and quoted, so no search path matters.
  *
- * Storage options, and what is behind PARTITION BY, are texts of the caller, who has to write them as in a
- * statement.  They run with the caller's rights and could not do more than the
- * caller can; they are checked so that a slip does not become something else
- * than what the documentation says.
+ * Storage options, and what is behind PARTITION BY, are texts of the caller, who has to write
+ * them as in a statement.  They run with the caller's rights and could not do more than the
+ * caller can; they are checked so that a slip does not become something else than what the
+ * documentation says.
  *
  * A name is made of a pattern in which {parent} stands for the name of the
  * table, {bound} for the lower bound or the value, and {number} for 1, 2, 3.

@@ -60,8 +60,9 @@ struct LaPartitionTable
 };
 
 /*
- * That of the parent, which the user has to have the rights to use and to
- * create tables in (the statement looks the parent up by its name).  Partitions of a temporary table are temporary, too.
+ * That of the parent, which the user has to have the rights to use and to create tables in (the
+ * statement looks the parent up by its name).  Partitions of a temporary table are temporary,
+ * too.
  */
 static Oid
 choose_namespace(Relation parent)

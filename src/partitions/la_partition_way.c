@@ -299,8 +299,8 @@ fires_event_trigger(EventTriggerEvent event, CommandTag tag)
 }
 
 /*
- * Whether a command of this kind would fire a trigger.  Of those that create nothing, one of what is
- * dropped, too.
+ * Whether a command of this kind would fire a trigger.  Of those that create nothing, one of
+ * what is dropped, too.
  */
 bool
 la_partition_fires_event_trigger(CommandTag tag)

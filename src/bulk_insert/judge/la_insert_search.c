@@ -287,6 +287,51 @@ search_operation(const OpExpr *node, LaInsertSearch *search)
 		search_operators(node->opno, search);
 }
 
+/*
+ * Does a node call nothing beside what those below it do?  Listed are all such kinds of
+ * PostgreSQL 18 that come up: in what is stored with a table, and in a query that is searched,
+ * which has no RETURNING, no ON CONFLICT and no WITH that changes rows (la_insert_reason.c).
+ * search_node() has those that do call something; any other kind is in doubt.
+ */
+static inline bool
+calls_nothing(const Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_MinMaxExpr:
+		case T_CollateExpr:
+		case T_FieldSelect:
+		case T_FieldStore:
+		case T_SubscriptingRef:
+		case T_NamedArgExpr:
+		case T_GroupingFunc:
+		case T_SQLValueFunction:
+		case T_NextValueExpr:
+		case T_XmlExpr:
+		case T_JsonValueExpr:
+		case T_JsonIsPredicate:
+		case T_JsonBehavior:
+		case T_RangeTblRef:
+		case T_FromExpr:
+		case T_JoinExpr:
+		case T_CommonTableExpr:
+		case T_CTESearchClause:
+		case T_CTECycleClause:
+		case T_WithCheckOption:
+		case T_TableSampleClause:
+			return true;
+		default:
+			return false;
+	}
+}
+
 static bool walk(Node *node, void *context);
 
 /*
@@ -354,9 +399,10 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_ArrayExpr:
 		case T_JsonExpr:
 		case T_JsonConstructorExpr:
+		case T_RowCompareExpr:
 			break;
 		default:
-			return false;
+			return true;
 	}
 	return la_insert_search_type(search, exprType(node));
 }
@@ -368,10 +414,12 @@ search_node(Node *node, LaInsertSearch *search)
 static pg_noinline bool
 search_other(Node *node, LaInsertSearch *search)
 {
-	return (!IsA(node, CoerceViaIO) &&
-			check_functions_in_node(node, sees_rows, search)) ||
-		search_node(node, search) ||
-		expression_tree_walker(node, walk, search);
+	if (!calls_nothing(node) &&
+		((!IsA(node, CoerceViaIO) &&
+		  check_functions_in_node(node, sees_rows, search)) ||
+		 search_node(node, search)))
+		return true;
+	return expression_tree_walker(node, walk, search);
 }
 
 /*

@@ -9,7 +9,7 @@
  *
  * A build has the phases of core's, and reports them to
  * pg_stat_progress_create_index in the same way: the table is scanned
- * (la_build_scan.c), entries are collected (la_build_sort.c), then sorted
+ * (la_build_scan.c), entries are collected (la_build_collect.c), then sorted
  * and loaded (la_build_drain.c, la_build_load.c) in one phase, because sorting
  * one part alternates with loading it.
  *

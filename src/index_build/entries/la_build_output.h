@@ -17,7 +17,7 @@
  * column is NULL, and the others.  Either may be empty.  Within a part it is
  * words if the word is the whole key (see LaBuildKey.is_word), else index
  * tuples with the first word of their keys.  Those that came in order without keys
- * (see la_build_sort.c) all have the word 0.
+ * (see la_build_collect.c) all have the word 0.
  */
 typedef struct LaOutput
 {

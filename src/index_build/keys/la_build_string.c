@@ -11,7 +11,7 @@
  * Texts end with a zero byte, which no text contains, so a prefix sorts
  * before what it is a prefix of.  Each column but the first begins with a
  * byte that tells NULL from a value; the first needs none because rows whose
- * first column is NULL are kept apart (see la_build_sort.c).  The bytes of
+ * first column is NULL are kept apart (see la_build_collect.c).  The bytes of
  * a descending column are inverted.
  *
  * Texts in other collations contribute the sort key that ICU or the C library

@@ -13,7 +13,7 @@
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
-#include "index_build/sort/la_build_sort.h"
+#include "index_build/sort/la_build_collect.h"
 
 /*
  * What the processes that read one table share.  Each takes the next few

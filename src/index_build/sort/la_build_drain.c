@@ -3,7 +3,7 @@
  * la_build_drain.c
  *	  hands collected index entries over in the index's order
  *
- * Spool and buckets of la_build_sort.c are emptied one after the other.  An entry
+ * Spool and buckets of la_build_collect.c are emptied one after the other.  An entry
  * is written and read once whatever the size, but for looks that tell whether to
  * move it (la_build_look.c).  Buckets are not merged.  Only what the sample did not
  * foretell, a bucket too large for memory, is distributed again, by the same words

@@ -9,7 +9,7 @@
 #define LA_BUILD_DRAIN_H
 
 #include "index_build/entries/la_build_output.h"
-#include "index_build/sort/la_build_sort.h"
+#include "index_build/sort/la_build_collect.h"
 
 /* The entries of a sort on their way. */
 typedef struct LaDrain

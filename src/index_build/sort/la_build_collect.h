@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * la_build_sort.h
+ * la_build_collect.h
  *	  collects index entries
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LA_BUILD_SORT_H
-#define LA_BUILD_SORT_H
+#ifndef LA_BUILD_COLLECT_H
+#define LA_BUILD_COLLECT_H
 
 #include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_key.h"
@@ -57,4 +57,4 @@ extern void la_sort_add_values(LaSort *sort, const Datum *values,
 extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
 extern void la_sort_discard(LaSort *sort);
 
-#endif							/* LA_BUILD_SORT_H */
+#endif							/* LA_BUILD_COLLECT_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * la_build_sort.c
+ * la_build_collect.c
  *	  collects index entries
  *
  * What the scan finds comes here row by row, and becomes entries: a word where
@@ -35,8 +35,8 @@
 
 #include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
+#include "index_build/sort/la_build_collect.h"
 #include "index_build/sort/la_build_look.h"
-#include "index_build/sort/la_build_sort.h"
 
 /*
  * Share of the memory that entries take when it is looked whether words divide them:

@@ -77,12 +77,12 @@ unsuitable_key(Relation index, LaBuildKey *key)
 		Oid			compare = index_getprocid(index, i + 1, BTORDER_PROC);
 
 		if (compare != F_BTTEXT_PATTERN_CMP && compare != F_BTBPCHAR_PATTERN_CMP &&
-			la_collation_is_shifted(index->rd_indcollation[i]))
+			la_build_collation_is_shifted(index->rd_indcollation[i]))
 			return LA_REASON_COLLATION;
 	}
-	if (!la_key_init(key, index))
+	if (!la_build_key_init(key, index))
 		return LA_REASON_KEY_TYPE;
-	if (la_collation_is_distrusted(la_key_guessed_collation(key)))
+	if (la_build_collation_is_distrusted(la_build_key_guessed_collation(key)))
 		return LA_REASON_COLLATION;
 	return LA_REASON_NONE;
 }
@@ -108,7 +108,7 @@ reason_of(Relation heap, Relation index, IndexInfo *indexInfo,
 	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
 		return LA_REASON_SNAPSHOT;
 	if (memory < MIN_MEMORY ||
-		(nworkers > 0 && !la_parallel_has_memory(nworkers, memory)))
+		(nworkers > 0 && !la_build_parallel_has_memory(nworkers, memory)))
 		return LA_REASON_MEMORY;
 	return unsuitable_key(index, key);
 }
@@ -122,27 +122,28 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 			IndexBuildResult *result)
 {
 	int			batch_blocks = Min(LA_BUILD_BATCH_BLOCKS, memory / 8 / BLCKSZ);
-	LaSort	   *sort = la_sort_begin(heap, key, memory - (int64) batch_blocks * BLCKSZ,
-									 false);
+	LaSort	   *sort = la_build_collect_begin(heap, key,
+											  memory - (int64) batch_blocks * BLCKSZ,
+											  false);
 	LaScanShare share;
 	LaLoad	   *load;
 
-	la_scan_share_init(&share, heap, 1);
+	la_build_scan_share_init(&share, heap, 1);
 	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
 										&share, sort);
 	result->index_tuples = sort->count;
 	if (sort->reason != LA_REASON_NONE)
 	{
-		la_sort_discard(sort);
+		la_build_collect_discard(sort);
 		return sort->reason;
 	}
 
-	load = la_load_begin(heap, index, key, indexInfo, sort->count,
-						 la_page_writer_begin(index, batch_blocks));
+	load = la_build_load_begin(heap, index, key, indexInfo, sort->count,
+							   la_page_writer_begin(index, batch_blocks));
 	if (sort->in_order)
-		la_load_trust_order(load);
-	la_drain(sort, la_load_output(load));
-	return la_load_end(load) ? LA_REASON_NONE : LA_REASON_COLLATION;
+		la_build_load_trust_order(load);
+	la_build_drain(sort, la_build_load_output(load));
+	return la_build_load_end(load) ? LA_REASON_NONE : LA_REASON_COLLATION;
 }
 
 /*
@@ -163,7 +164,7 @@ build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 	if (indexInfo->ii_Concurrent)
 		snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	if (indexInfo->ii_ParallelWorkers == 0 ||
-		!la_parallel_build(heap, index, indexInfo, key, snapshot, memory, result,
+		!la_build_parallel(heap, index, indexInfo, key, snapshot, memory, result,
 						   &reason))
 		reason = build_alone(heap, index, indexInfo, key, snapshot, memory, result);
 	if (indexInfo->ii_Concurrent)
@@ -213,7 +214,7 @@ build_and_count(Relation heap, Relation index, IndexInfo *indexInfo,
 
 	count_build(reason);
 	if (reason == LA_REASON_COLLATION)
-		la_collation_distrust(la_key_guessed_collation(key));
+		la_build_collation_distrust(la_build_key_guessed_collation(key));
 	if (reason != LA_REASON_NONE && RelationGetNumberOfBlocks(index) > 0)
 		RelationTruncate(index, 0);
 	return reason;

@@ -37,67 +37,68 @@ typedef struct LaKeyBytes
 } LaKeyBytes;
 
 static inline uint64
-la_place_of(BlockNumber block, OffsetNumber offset, bool alive)
+la_build_place_of(BlockNumber block, OffsetNumber offset, bool alive)
 {
 	return ((uint64) block << 17) | ((uint64) offset << 1) | !alive;
 }
 
 static inline uint64
-la_place_make(const ItemPointerData *tid, bool alive)
+la_build_place_make(const ItemPointerData *tid, bool alive)
 {
-	return la_place_of(ItemPointerGetBlockNumberNoCheck(tid),
-					   ItemPointerGetOffsetNumberNoCheck(tid), alive);
+	return la_build_place_of(ItemPointerGetBlockNumberNoCheck(tid),
+							 ItemPointerGetOffsetNumberNoCheck(tid), alive);
 }
 
 static inline void
-la_place_get_tid(uint64 place, ItemPointerData *tid)
+la_build_place_get_tid(uint64 place, ItemPointerData *tid)
 {
 	ItemPointerSet(tid, (BlockNumber) (place >> 17),
 				   (OffsetNumber) ((place >> 1) & 0xFFFF));
 }
 
 static inline bool
-la_place_is_alive(uint64 place)
+la_build_place_is_alive(uint64 place)
 {
 	return (place & 1) == 0;
 }
 
 static inline IndexTuple
-la_record_tuple(const LaRecord *record)
+la_build_record_tuple(const LaRecord *record)
 {
 	return (IndexTuple) (record + 1);
 }
 
 static inline LaKeyBytes *
-la_tuple_bytes(IndexTuple tuple)
+la_build_record_bytes(IndexTuple tuple)
 {
 	return (LaKeyBytes *) ((char *) tuple + IndexTupleSize(tuple));
 }
 
 static inline Size
-la_bytes_size(uint32 length)
+la_build_bytes_size(uint32 length)
 {
 	return MAXALIGN(offsetof(LaKeyBytes, bytes) + length);
 }
 
 /* Bytes of what follows a record, from the index tuple on. */
 static inline Size
-la_tuple_size(LaRecordKind kind, IndexTuple tuple)
+la_build_record_tuple_size(LaRecordKind kind, IndexTuple tuple)
 {
 	Size		size = IndexTupleSize(tuple);
 
 	if (kind == LA_RECORD_BYTES)
-		size += la_bytes_size(la_tuple_bytes(tuple)->length);
+		size += la_build_bytes_size(la_build_record_bytes(tuple)->length);
 	return size;
 }
 
 /* Bytes of a record; sizes of index tuples are multiples of MAXALIGN. */
 static inline Size
-la_record_size(LaRecordKind kind, const LaRecord *record)
+la_build_record_size(LaRecordKind kind, const LaRecord *record)
 {
 	if (kind == LA_RECORD_WORD)
 		return sizeof(LaRecord);
-	return sizeof(LaRecord) + la_tuple_size(kind, la_record_tuple(record));
+	return sizeof(LaRecord) +
+		la_build_record_tuple_size(kind, la_build_record_tuple(record));
 }
 
 #endif							/* LA_BUILD_RECORD_H */

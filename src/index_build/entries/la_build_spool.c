@@ -6,8 +6,8 @@
  * A spool is a queue of records, kept in chunks of memory.  It is written
  * once and then emptied once, which gives chunks back, so that records can be
  * moved from one spool to others in the memory they already occupy; or, if asked
- * for, only all together (la_spool_release()).  Before that it can be looked at, as
- * often as wanted (la_spool_look()).
+ * for, only all together (la_build_spool_release()).  Before that it can be looked at, as
+ * often as wanted (la_build_spool_look()).
  *
  * Chunks can be moved to the spool's temporary file, at any time and as
  * often as wanted; order is kept, because the file always holds what came
@@ -45,7 +45,7 @@
  * memcpy(), whose start takes longer than the whole call does.  Here it cannot.
  */
 pg_noinline void
-la_tuple_copy(void *to, const void *from, Size size)
+la_build_tuple_copy(void *to, const void *from, Size size)
 {
 	memcpy(to, from, size);
 }
@@ -64,7 +64,7 @@ pool_chunks(int64 bytes)
  * in the current context.
  */
 void
-la_pool_init(LaChunkPool *pool, int64 bytes)
+la_build_pool_init(LaChunkPool *pool, int64 bytes)
 {
 	memset(pool, 0, sizeof(*pool));
 	pool->context = AllocSetContextCreate(CurrentMemoryContext,
@@ -78,7 +78,7 @@ la_pool_init(LaChunkPool *pool, int64 bytes)
  * limit.
  */
 void
-la_pool_reset(LaChunkPool *pool, int64 bytes)
+la_build_pool_reset(LaChunkPool *pool, int64 bytes)
 {
 	Assert(pool->nused == 0);
 	MemoryContextReset(pool->context);
@@ -139,7 +139,7 @@ give_chunk(LaChunkPool *pool, LaChunk *chunk)
  * Makes an empty spool.  It needs no memory before the first record.
  */
 void
-la_spool_init(LaSpool *spool, LaChunkPool *pool, LaRecordKind kind)
+la_build_spool_init(LaSpool *spool, LaChunkPool *pool, LaRecordKind kind)
 {
 	memset(spool, 0, sizeof(*spool));
 	spool->pool = pool;
@@ -162,7 +162,7 @@ finish_chunk(LaSpool *spool)
  * Begins a chunk, which has room for `size` bytes.
  */
 void
-la_spool_grow(LaSpool *spool, Size size)
+la_build_spool_grow(LaSpool *spool, Size size)
 {
 	LaChunk    *chunk;
 
@@ -184,7 +184,7 @@ la_spool_grow(LaSpool *spool, Size size)
  * Moves all chunks to the file.
  */
 void
-la_spool_to_file(LaSpool *spool)
+la_build_spool_to_file(LaSpool *spool)
 {
 	if (spool->first == NULL)
 		return;
@@ -214,18 +214,18 @@ la_spool_to_file(LaSpool *spool)
  * Empties a spool at once.  Its file is gone then, its chunks with the pool.
  */
 void
-la_spool_discard(LaSpool *spool)
+la_build_spool_discard(LaSpool *spool)
 {
 	if (spool->file != NULL)
 		BufFileClose(spool->file);
-	la_spool_init(spool, spool->pool, spool->kind);
+	la_build_spool_init(spool, spool->pool, spool->kind);
 }
 
 /*
  * Begins to empty a spool.  Nothing may be added to it any more.
  */
 void
-la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
+la_build_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
 {
 	finish_chunk(spool);
 	memset(reader, 0, sizeof(*reader));
@@ -238,12 +238,12 @@ la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
 
 /*
  * Begins to read a spool that stays as it is.  Each record is valid until the
- * next one of another chunk.  Nothing may be added until la_spool_look_end().
+ * next one of another chunk.  Nothing may be added until la_build_spool_look_end().
  */
 void
-la_spool_look(LaSpool *spool, LaSpoolReader *reader)
+la_build_spool_look(LaSpool *spool, LaSpoolReader *reader)
 {
-	la_spool_read(spool, reader, false);
+	la_build_spool_read(spool, reader, false);
 	reader->look = true;
 	reader->next = spool->first;
 	if (spool->file != NULL)
@@ -254,7 +254,7 @@ la_spool_look(LaSpool *spool, LaSpoolReader *reader)
  * Ends to look, at the end or before it.
  */
 void
-la_spool_look_end(LaSpoolReader *reader)
+la_build_spool_look_end(LaSpoolReader *reader)
 {
 	if (reader->scratch != NULL)
 		give_chunk(reader->spool->pool, reader->scratch);
@@ -302,7 +302,7 @@ look_at_chunk(LaSpoolReader *reader)
 		reader->chunk = reader->scratch;
 	else
 	{
-		la_spool_look_end(reader);
+		la_build_spool_look_end(reader);
 		reader->chunk = reader->next;
 		if (reader->chunk == NULL)
 			return false;
@@ -318,7 +318,7 @@ look_at_chunk(LaSpoolReader *reader)
  * the end, when the spool holds nothing any more.
  */
 bool
-la_spool_next_chunk(LaSpoolReader *reader)
+la_build_spool_next_chunk(LaSpoolReader *reader)
 {
 	LaSpool    *spool = reader->spool;
 
@@ -355,7 +355,7 @@ la_spool_next_chunk(LaSpoolReader *reader)
  * Gives back the chunks that were kept.
  */
 void
-la_spool_release(LaSpoolReader *reader)
+la_build_spool_release(LaSpoolReader *reader)
 {
 	while (reader->kept != NULL)
 	{

@@ -46,7 +46,7 @@ typedef struct LaChunkPool
  */
 #define LA_SPOOL_PREFETCH 128
 
-/* What la_spool_add() needs comes first, in few cache lines. */
+/* What la_build_spool_add() needs comes first, in few cache lines. */
 typedef struct LaSpool
 {
 	char	   *at;				/* room in the last chunk */
@@ -77,7 +77,7 @@ typedef struct LaSpool
 typedef struct LaSpoolReader
 {
 	LaSpool    *spool;
-	bool		keep;			/* chunks stay until la_spool_release() */
+	bool		keep;			/* chunks stay until la_build_spool_release() */
 	bool		look;			/* the spool stays as it is */
 	LaChunk    *chunk;			/* the current one */
 	LaChunk    *scratch;		/* for chunks of the file, when looking */
@@ -87,26 +87,26 @@ typedef struct LaSpoolReader
 	char	   *end;
 } LaSpoolReader;
 
-extern void la_tuple_copy(void *to, const void *from, Size size);
-extern void la_pool_init(LaChunkPool *pool, int64 bytes);
-extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
-extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
-						  LaRecordKind kind);
-extern void la_spool_grow(LaSpool *spool, Size size);
-extern void la_spool_to_file(LaSpool *spool);
-extern void la_spool_discard(LaSpool *spool);
-extern void la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep);
-extern void la_spool_look(LaSpool *spool, LaSpoolReader *reader);
-extern void la_spool_look_end(LaSpoolReader *reader);
-extern bool la_spool_next_chunk(LaSpoolReader *reader);
-extern void la_spool_release(LaSpoolReader *reader);
+extern void la_build_tuple_copy(void *to, const void *from, Size size);
+extern void la_build_pool_init(LaChunkPool *pool, int64 bytes);
+extern void la_build_pool_reset(LaChunkPool *pool, int64 bytes);
+extern void la_build_spool_init(LaSpool *spool, LaChunkPool *pool,
+								LaRecordKind kind);
+extern void la_build_spool_grow(LaSpool *spool, Size size);
+extern void la_build_spool_to_file(LaSpool *spool);
+extern void la_build_spool_discard(LaSpool *spool);
+extern void la_build_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep);
+extern void la_build_spool_look(LaSpool *spool, LaSpoolReader *reader);
+extern void la_build_spool_look_end(LaSpoolReader *reader);
+extern bool la_build_spool_next_chunk(LaSpoolReader *reader);
+extern void la_build_spool_release(LaSpoolReader *reader);
 
 /*
  * Room for one more record of `size` bytes, to be filled by the caller
  * before anything else happens to the spool.
  */
 static inline LaRecord *
-la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
+la_build_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
 {
 	LaRecord   *record;
 
@@ -114,7 +114,7 @@ la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
 	{
 		if (spool->nrecords == 0)
 			spool->first_word = word;
-		la_spool_grow(spool, size);
+		la_build_spool_grow(spool, size);
 	}
 	record = (LaRecord *) spool->at;
 	spool->at += size;
@@ -137,30 +137,30 @@ la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
  * its size.
  */
 static inline Size
-la_spool_add_copy(LaSpool *spool, uint64 word, const LaRecord *record)
+la_build_spool_add_copy(LaSpool *spool, uint64 word, const LaRecord *record)
 {
-	Size		size = la_record_size(spool->kind, record);
-	LaRecord   *copy = la_spool_add(spool, word, record->place, size);
+	Size		size = la_build_record_size(spool->kind, record);
+	LaRecord   *copy = la_build_spool_add(spool, word, record->place, size);
 
 	if (size > sizeof(LaRecord))
-		la_tuple_copy(la_record_tuple(copy), la_record_tuple(record),
-					  size - sizeof(LaRecord));
+		la_build_tuple_copy(la_build_record_tuple(copy), la_build_record_tuple(record),
+							size - sizeof(LaRecord));
 	return size;
 }
 
 /*
  * The next record, or NULL at the end.  It stays valid until the next call,
- * or until la_spool_release() if the reader keeps chunks.
+ * or until la_build_spool_release() if the reader keeps chunks.
  */
 static inline LaRecord *
-la_spool_next(LaSpoolReader *reader)
+la_build_spool_next(LaSpoolReader *reader)
 {
 	LaRecord   *record;
 
-	if (reader->at == reader->end && !la_spool_next_chunk(reader))
+	if (reader->at == reader->end && !la_build_spool_next_chunk(reader))
 		return NULL;
 	record = (LaRecord *) reader->at;
-	reader->at += la_record_size(reader->spool->kind, record);
+	reader->at += la_build_record_size(reader->spool->kind, record);
 	return record;
 }
 

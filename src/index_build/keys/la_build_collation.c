@@ -10,7 +10,7 @@
  * (la_build_load.c).
  *
  * Sort keys of ICU nearly always say what its comparison says; collations
- * where they do not are left to core (la_collation_is_shifted()).  To make a
+ * where they do not are left to core (la_build_collation_is_shifted()).  To make a
  * whole one takes long.  The function that makes core's abbreviated keys
  * makes the beginning alone.
  *
@@ -77,7 +77,7 @@ first_weight(pg_locale_t locale, const char *string)
  * only be asked for by linking ICU.
  */
 bool
-la_collation_is_shifted(Oid collation)
+la_build_collation_is_shifted(Oid collation)
 {
 	pg_locale_t locale;
 	int			weight;
@@ -95,7 +95,7 @@ la_collation_is_shifted(Oid collation)
  * Prepares for sort keys in a collation that has them, in the current context.
  */
 void
-la_collation_key_init(LaSortKey *key, Oid collation)
+la_build_collation_key_init(LaSortKey *key, Oid collation)
 {
 	memset(key, 0, sizeof(*key));
 	key->collation = collation;
@@ -109,9 +109,9 @@ la_collation_key_init(LaSortKey *key, Oid collation)
  * Makes the beginning of the sort key of a text.
  */
 void
-la_collation_key_make(LaSortKey *key, Datum value)
+la_build_collation_key_make(LaSortKey *key, Datum value)
 {
-	text	   *packed = la_text_start(value, MAX_TEXT + MAX_MULTIBYTE_CHAR_LEN);
+	text	   *packed = la_build_text_start(value, MAX_TEXT + MAX_MULTIBYTE_CHAR_LEN);
 	const char *data = VARDATA_ANY(packed);
 	int			length = VARSIZE_ANY_EXHDR(packed);
 	bool		is_clipped = length > MAX_TEXT;
@@ -156,13 +156,13 @@ la_collation_key_make(LaSortKey *key, Datum value)
  * the rest of the session.  One is enough: as a rule it is the database's.
  */
 void
-la_collation_distrust(Oid collation)
+la_build_collation_distrust(Oid collation)
 {
 	distrusted_collation = collation;
 }
 
 bool
-la_collation_is_distrusted(Oid collation)
+la_build_collation_is_distrusted(Oid collation)
 {
 	return OidIsValid(collation) && collation == distrusted_collation;
 }

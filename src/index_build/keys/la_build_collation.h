@@ -27,11 +27,11 @@ typedef struct LaSortKey
 	int			length;
 } LaSortKey;
 
-extern bool la_collation_is_shifted(Oid collation);
-extern void la_collation_key_init(LaSortKey *key, Oid collation);
-extern void la_collation_key_make(LaSortKey *key, Datum value);
-extern void la_collation_distrust(Oid collation);
-extern bool la_collation_is_distrusted(Oid collation);
+extern bool la_build_collation_is_shifted(Oid collation);
+extern void la_build_collation_key_init(LaSortKey *key, Oid collation);
+extern void la_build_collation_key_make(LaSortKey *key, Datum value);
+extern void la_build_collation_distrust(Oid collation);
+extern bool la_build_collation_is_distrusted(Oid collation);
 
 /*
  * The beginning of a text, of at least `length` bytes unless it is shorter: all
@@ -39,7 +39,7 @@ extern bool la_collation_is_distrusted(Oid collation);
  * the caller frees it.
  */
 static inline text *
-la_text_start(Datum value, int length)
+la_build_text_start(Datum value, int length)
 {
 	if (!VARATT_IS_EXTERNAL(DatumGetPointer(value)) &&
 		!VARATT_IS_COMPRESSED(DatumGetPointer(value)))

@@ -115,8 +115,8 @@ init_column(LaBuildKey *key, int column)
 
 	description->kind = column_kind(key->index, column);
 	if (description->kind == LA_COLUMN_COLLATED)
-		la_collation_key_init(&description->sort_key,
-							  key->index->rd_indcollation[column]);
+		la_build_collation_key_init(&description->sort_key,
+									key->index->rd_indcollation[column]);
 	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
 	description->descending = (option & INDOPTION_DESC) != 0;
 	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
@@ -160,7 +160,7 @@ init_abbreviation(LaBuildKey *key)
  * the current context.
  */
 bool
-la_key_init(LaBuildKey *key, Relation index)
+la_build_key_init(LaBuildKey *key, Relation index)
 {
 	memset(key, 0, sizeof(*key));
 	key->index = index;
@@ -193,7 +193,7 @@ la_key_init(LaBuildKey *key, Relation index)
  * never needed.
  */
 bool
-la_key_is_complete(const LaBuildKey *key)
+la_build_key_is_complete(const LaBuildKey *key)
 {
 	return key->nencoded == key->nkeyatts && !key->is_guess;
 }
@@ -203,7 +203,7 @@ la_key_is_complete(const LaBuildKey *key)
  * none.
  */
 Oid
-la_key_guessed_collation(const LaBuildKey *key)
+la_build_key_guessed_collation(const LaBuildKey *key)
 {
 	return key->is_guess ?
 		key->columns[key->nencoded - 1].sort_key.collation : InvalidOid;

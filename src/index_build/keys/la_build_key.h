@@ -89,8 +89,8 @@ typedef struct LaBuildKey
 	SortSupportData abbreviated;
 } LaBuildKey;
 
-extern bool la_key_init(LaBuildKey *key, Relation index);
-extern bool la_key_is_complete(const LaBuildKey *key);
-extern Oid	la_key_guessed_collation(const LaBuildKey *key);
+extern bool la_build_key_init(LaBuildKey *key, Relation index);
+extern bool la_build_key_is_complete(const LaBuildKey *key);
+extern Oid	la_build_key_guessed_collation(const LaBuildKey *key);
 
 #endif							/* LA_BUILD_KEY_H */

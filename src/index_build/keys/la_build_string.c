@@ -69,7 +69,7 @@ number_of_value(const LaKeyColumn *column, Datum value)
  * As many of the lowest bits as a value of the column has.
  */
 uint64
-la_string_value_bits(const LaKeyColumn *column)
+la_build_string_value_bits(const LaKeyColumn *column)
 {
 	return PG_UINT64_MAX >> (64 - 8 * column->width);
 }
@@ -79,7 +79,7 @@ la_string_value_bits(const LaKeyColumn *column)
  * some bits are flipped.
  */
 uint64
-la_string_word_of_value(const LaKeyColumn *column, Datum value)
+la_build_string_word_of_value(const LaKeyColumn *column, Datum value)
 {
 	uint64		number = number_of_value(column, value);
 
@@ -87,10 +87,10 @@ la_string_word_of_value(const LaKeyColumn *column, Datum value)
 }
 
 /*
- * The inverse of la_string_word_of_value().
+ * The inverse of la_build_string_word_of_value().
  */
 Datum
-la_string_value_of_word(const LaKeyColumn *column, uint64 word)
+la_build_string_value_of_word(const LaKeyColumn *column, uint64 word)
 {
 	uint64		number = column->descending ? ~word : word;
 
@@ -207,7 +207,7 @@ append_bytes(KeyString *string, const char *data, int length, uint8 inverted)
 static void
 append_text(KeyString *string, Datum value, uint8 inverted)
 {
-	text	   *packed = la_text_start(value, string->from + 8 - string->length);
+	text	   *packed = la_build_text_start(value, string->from + 8 - string->length);
 
 	append_bytes(string, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed),
 				 inverted);
@@ -280,7 +280,7 @@ make_word(const LaBuildKey *key, const Datum *values, const bool *isnull,
  * The first word of what a value of a fixed size becomes.
  */
 uint64
-la_string_fixed_word(const LaKeyColumn *column, Datum value)
+la_build_string_fixed_word(const LaKeyColumn *column, Datum value)
 {
 	KeyString	string = {0};
 
@@ -296,7 +296,7 @@ la_string_fixed_word(const LaKeyColumn *column, Datum value)
  * others.
  */
 uint64
-la_string_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
+la_build_string_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 {
 	int			length;
 
@@ -314,8 +314,8 @@ la_string_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 	}
 
 	if (key->is_guess && !isnull[key->nencoded - 1])
-		la_collation_key_make(&key->columns[key->nencoded - 1].sort_key,
-							  values[key->nencoded - 1]);
+		la_build_collation_key_make(&key->columns[key->nencoded - 1].sort_key,
+									values[key->nencoded - 1]);
 	return make_word(key, values, isnull, 0, &length);
 }
 
@@ -334,7 +334,7 @@ store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
 	/* texts are decompressed once, and no more of them than is kept */
 	for (int i = 0; i < key->nencoded; i++)
 		flat[i] = key->columns[i].kind == LA_COLUMN_TEXT && !isnull[i] ?
-			PointerGetDatum(la_text_start(values[i], LA_KEPT_BYTES)) : values[i];
+			PointerGetDatum(la_build_text_start(values[i], LA_KEPT_BYTES)) : values[i];
 
 	for (; made <= length && made < LA_KEPT_BYTES; made += sizeof(uint64))
 	{
@@ -372,10 +372,10 @@ store_sort_key(const LaKeyColumn *column, LaKeyBytes *kept)
  * stores the string.
  */
 uint64
-la_string_make(LaBuildKey *key, const Datum *values, const bool *isnull,
-			   LaKeyBytes *kept)
+la_build_string_make(LaBuildKey *key, const Datum *values, const bool *isnull,
+					 LaKeyBytes *kept)
 {
-	uint64		word = la_string_first_word(key, values, isnull);
+	uint64		word = la_build_string_first_word(key, values, isnull);
 
 	if (key->kind != LA_RECORD_BYTES)
 		return word;
@@ -394,7 +394,8 @@ la_string_make(LaBuildKey *key, const Datum *values, const bool *isnull,
  * columns that become bytes, or in as much as is kept.
  */
 bool
-la_string_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
+la_build_string_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
+						  uint64 *bytes)
 {
 	KeyString	string = {.from = 8 * word};
 	Datum		values[INDEX_MAX_KEYS];
@@ -402,7 +403,7 @@ la_string_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *b
 
 	if (key->kind == LA_RECORD_BYTES)
 	{
-		const LaKeyBytes *kept = la_tuple_bytes(tuple);
+		const LaKeyBytes *kept = la_build_record_bytes(tuple);
 		int			left = (int) kept->length - 8 * word;
 
 		*bytes = 0;
@@ -463,10 +464,10 @@ common_beginning(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 	int			common;
 
 	if (key->kind == LA_RECORD_BYTES)
-		return common_bytes((char *) la_tuple_bytes(a)->bytes,
-							(char *) la_tuple_bytes(b)->bytes,
-							Min(la_tuple_bytes(a)->length,
-								la_tuple_bytes(b)->length));
+		return common_bytes((char *) la_build_record_bytes(a)->bytes,
+							(char *) la_build_record_bytes(b)->bytes,
+							Min(la_build_record_bytes(a)->length,
+								la_build_record_bytes(b)->length));
 	if (key->columns[0].kind != LA_COLUMN_TEXT)
 		return 0;
 	values[0] = index_getattr(a, 1, key->tupdesc, &isnull[0]);
@@ -474,7 +475,7 @@ common_beginning(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 	if (isnull[0] || isnull[1])
 		return 0;
 	for (int i = 0; i < 2; i++)
-		texts[i] = la_text_start(values[i], -1);
+		texts[i] = la_build_text_start(values[i], -1);
 	common = common_bytes(VARDATA_ANY(texts[0]), VARDATA_ANY(texts[1]),
 						  Min(VARSIZE_ANY_EXHDR(texts[0]),
 							  VARSIZE_ANY_EXHDR(texts[1])));
@@ -497,8 +498,8 @@ common_beginning(const LaBuildKey *key, IndexTuple a, IndexTuple b)
  * quickly.
  */
 int
-la_string_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
-					   int most)
+la_build_string_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
+							 int most)
 {
 	int			end;
 
@@ -509,8 +510,8 @@ la_string_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int wo
 		uint64		word_a;
 		uint64		word_b;
 
-		if (!la_string_next_word(key, a, word, &word_a) ||
-			!la_string_next_word(key, b, word, &word_b))
+		if (!la_build_string_next_word(key, a, word, &word_a) ||
+			!la_build_string_next_word(key, b, word, &word_b))
 			return most;
 		if (word_a != word_b)
 			return word;

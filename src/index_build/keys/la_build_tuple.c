@@ -23,8 +23,8 @@
  * that.  Mirrors heap_compute_data_size() in heaptuple.c.
  */
 Size
-la_tuple_plain_size(const LaBuildKey *key, const Datum *values,
-					const bool *isnull)
+la_build_tuple_plain_size(const LaBuildKey *key, const Datum *values,
+						  const bool *isnull)
 {
 	Size		size = 0;
 
@@ -51,13 +51,13 @@ la_tuple_plain_size(const LaBuildKey *key, const Datum *values,
 }
 
 /*
- * Makes the index tuple of a row of which la_tuple_plain_size() has told the
+ * Makes the index tuple of a row of which la_build_tuple_plain_size() has told the
  * size, without its TID.  Mirrors index_form_tuple_context() in indextuple.c and
  * fill_val() in heaptuple.c.
  */
 void
-la_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
-			  IndexTuple tuple)
+la_build_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
+					IndexTuple tuple)
 {
 	char	   *at = (char *) tuple + sizeof(IndexTupleData);
 	char	   *data = at;
@@ -87,7 +87,7 @@ la_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
 		tuple->t_info |= INDEX_VAR_MASK;
 		if (VARATT_IS_SHORT(value))
 		{
-			la_tuple_copy(at, value, VARSIZE_SHORT(value));
+			la_build_tuple_copy(at, value, VARSIZE_SHORT(value));
 			at += VARSIZE_SHORT(value);
 		}
 		else
@@ -95,7 +95,7 @@ la_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
 			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
 
 			SET_VARSIZE_SHORT(at, length);
-			la_tuple_copy(at + 1, VARDATA(value), length - 1);
+			la_build_tuple_copy(at + 1, VARDATA(value), length - 1);
 			at += length;
 		}
 	}
@@ -105,13 +105,13 @@ la_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
  * Prepares to make index tuples of words.
  */
 void
-la_word_form_init(LaWordForm *form, const LaBuildKey *key)
+la_build_word_form_init(LaWordForm *form, const LaBuildKey *key)
 {
 	const LaKeyColumn *column = &key->columns[0];
 
 	form->width = column->width;
-	form->value_bits = la_string_value_bits(column);
-	form->flipped_bits = (uint64) la_string_value_of_word(column, 0) &
+	form->value_bits = la_build_string_value_bits(column);
+	form->flipped_bits = (uint64) la_build_string_value_of_word(column, 0) &
 		form->value_bits;
 }
 
@@ -121,8 +121,8 @@ la_word_form_init(LaWordForm *form, const LaBuildKey *key)
  * comparetup_index_btree_tiebreak() in tuplesortvariants.c.
  */
 int
-la_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
-				 bool *has_null)
+la_build_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+					   bool *has_null)
 {
 	*has_null = false;
 	for (int i = 0; i < key->nkeyatts; i++)
@@ -146,19 +146,19 @@ la_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
  * The same, faster where strings are kept.
  */
 int
-la_tuple_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
+la_build_tuple_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 {
 	bool		has_null;
 
 	if (key->kind == LA_RECORD_BYTES)
 	{
-		const LaKeyBytes *bytes_a = la_tuple_bytes(a);
-		const LaKeyBytes *bytes_b = la_tuple_bytes(b);
+		const LaKeyBytes *bytes_a = la_build_record_bytes(a);
+		const LaKeyBytes *bytes_b = la_build_record_bytes(b);
 		int			order = memcmp(bytes_a->bytes, bytes_b->bytes,
 								   Min(bytes_a->length, bytes_b->length));
 
 		if (order != 0)
 			return order;
 	}
-	return la_tuple_compare(key, a, b, &has_null);
+	return la_build_tuple_compare(key, a, b, &has_null);
 }

@@ -18,26 +18,27 @@ typedef struct LaWordForm
 {
 	int			width;			/* bytes */
 	uint64		value_bits;		/* as many of the lowest bits as it has */
-	uint64		flipped_bits;	/* of these, see la_string_value_of_word() */
+	uint64		flipped_bits;	/* of these, see
+								 * la_build_string_value_of_word() */
 } LaWordForm;
 
-extern void la_word_form_init(LaWordForm *form, const LaBuildKey *key);
-extern Size la_tuple_plain_size(const LaBuildKey *key, const Datum *values,
-								const bool *isnull);
-extern void la_tuple_form(const LaBuildKey *key, const Datum *values,
-						  Size size, IndexTuple tuple);
-extern int	la_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
-							 bool *has_null);
-extern int	la_tuple_compare_order(const LaBuildKey *key, IndexTuple a,
-								   IndexTuple b);
+extern void la_build_word_form_init(LaWordForm *form, const LaBuildKey *key);
+extern Size la_build_tuple_plain_size(const LaBuildKey *key, const Datum *values,
+									  const bool *isnull);
+extern void la_build_tuple_form(const LaBuildKey *key, const Datum *values,
+								Size size, IndexTuple tuple);
+extern int	la_build_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+								   bool *has_null);
+extern int	la_build_tuple_compare_order(const LaBuildKey *key, IndexTuple a,
+										 IndexTuple b);
 
 /*
  * The index tuple of one value passed by value, or of NULL; without its TID.
  * Mirrors index_form_tuple_context() in indextuple.c.
  */
 static inline void
-la_word_form_tuple(const LaWordForm *form, IndexTuple tuple, uint64 word,
-				   bool isnull)
+la_build_word_form_tuple(const LaWordForm *form, IndexTuple tuple, uint64 word,
+						 bool isnull)
 {
 	uint64		image = isnull ? 0 : (word ^ form->flipped_bits) & form->value_bits;
 

@@ -53,7 +53,7 @@ struct LaLoad
 	LaTree		tree;
 	bool		are_null;		/* words are NULLs now */
 	bool		abandoned;		/* nothing more is loaded: the guess was
-								 * wrong, or see la_load_abandon() */
+								 * wrong, or see la_build_load_abandon() */
 	bool		unique;
 	LaUniqueCheck check;		/* if it is */
 	LaWordForm	word_form;		/* if the word is the whole key */
@@ -100,7 +100,7 @@ finish_group(LaLoad *load)
 	if (load->ntids == 1)
 	{
 		load->base->t_tid = load->tids[0];
-		la_tree_add(&load->tree, load->base, 0);
+		la_build_tree_add(&load->tree, load->base, 0);
 		load->ntids = 0;
 		return;
 	}
@@ -114,7 +114,7 @@ finish_group(LaLoad *load)
 	memset((char *) posting + load->base_size +
 		   load->ntids * sizeof(ItemPointerData), 0,
 		   size - load->base_size - load->ntids * sizeof(ItemPointerData));
-	la_tree_add(&load->tree, posting, size - load->base_size);
+	la_build_tree_add(&load->tree, posting, size - load->base_size);
 	load->ntids = 0;
 }
 
@@ -126,16 +126,16 @@ static inline void
 finish_word_group(LaLoad *load)
 {
 	IndexTuple	tuple = load->ntids > 1 || load->isnull ? NULL :
-		la_tree_room(&load->tree, LA_WORD_TUPLE_SIZE);
+		la_build_tree_room(&load->tree, LA_WORD_TUPLE_SIZE);
 
 	if (tuple != NULL)
 	{
-		la_word_form_tuple(&load->word_form, tuple, load->word, false);
+		la_build_word_form_tuple(&load->word_form, tuple, load->word, false);
 		tuple->t_tid = load->tids[0];
 		load->ntids = 0;
 		return;
 	}
-	la_word_form_tuple(&load->word_form, load->base, load->word, load->isnull);
+	la_build_word_form_tuple(&load->word_form, load->base, load->word, load->isnull);
 	load->base_size = LA_WORD_TUPLE_SIZE;
 	finish_group(load);
 }
@@ -163,15 +163,15 @@ load_add_words(LaOutput *output, const LaRecord *records, int64 count)
 	bool		are_null = load->are_null;
 
 	if (load->tree.leaf == NULL)
-		la_tree_begin_leaves(&load->tree);
+		la_build_tree_begin_leaves(&load->tree);
 	load->tree.done += count;
 	for (int64 i = 0; i < count; i++)
 	{
 		uint64		word = records[i].word;
 		ItemPointer tid;
 
-		if (load->unique && la_place_is_alive(records[i].place))
-			la_unique_check_word(&load->check, word, are_null);
+		if (load->unique && la_build_place_is_alive(records[i].place))
+			la_build_unique_check_word(&load->check, word, are_null);
 
 		if (load->ntids == max_tids || word != load->word ||
 			are_null != load->isnull)
@@ -184,7 +184,7 @@ load_add_words(LaOutput *output, const LaRecord *records, int64 count)
 			load->isnull = are_null;
 		}
 		tid = &load->tids[load->ntids++];
-		la_place_get_tid(records[i].place, tid);
+		la_build_place_get_tid(records[i].place, tid);
 	}
 }
 
@@ -211,7 +211,7 @@ static bool
 is_next(const LaLoad *load, IndexTuple tuple)
 {
 	bool		has_null;
-	int			order = la_tuple_compare(load->key, load->base, tuple, &has_null);
+	int			order = la_build_tuple_compare(load->key, load->base, tuple, &has_null);
 
 	if (order == 0)
 		order = ItemPointerCompare(&load->tids[load->ntids - 1],
@@ -234,8 +234,8 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 		CHECK_FOR_INTERRUPTS(); /* which is done for each page otherwise */
 		return;
 	}
-	if (load->unique && la_place_is_alive(place))
-		la_unique_check_tuple(&load->check, tuple);
+	if (load->unique && la_build_place_is_alive(place))
+		la_build_unique_check_tuple(&load->check, tuple);
 
 	load->tree.done++;
 	if (load->ntids > 0)
@@ -254,9 +254,9 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 		finish_group(load);
 	}
 	else if (load->tree.leaf == NULL)
-		la_tree_begin_leaves(&load->tree);
+		la_build_tree_begin_leaves(&load->tree);
 	load->word = word;
-	la_tuple_copy(load->base, tuple, size);
+	la_build_tuple_copy(load->base, tuple, size);
 	load->base_size = size;
 	load->tids[0] = tuple->t_tid;
 	load->ntids = 1;
@@ -268,8 +268,8 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
  * to `pages`.  The table has been scanned.
  */
 LaLoad *
-la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
-			  const IndexInfo *indexInfo, int64 count, LaPageWriter *pages)
+la_build_load_begin(Relation heap, Relation index, const LaBuildKey *key,
+					const IndexInfo *indexInfo, int64 count, LaPageWriter *pages)
 {
 	LaLoad	   *load = palloc0(sizeof(LaLoad));
 	Size		largest = key->is_word ? LA_WORD_TUPLE_SIZE : INDEX_SIZE_MASK + 1;
@@ -286,16 +286,16 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 	load->output.add_tuple = load_add_tuple;
 	load->output.end_part = load_end_part;
 	load->key = key;
-	la_tree_begin(&load->tree, heap, index, pages);
+	la_build_tree_begin(&load->tree, heap, index, pages);
 	load->unique = indexInfo->ii_Unique;
 	if (load->unique)
-		la_unique_begin(&load->check, heap, index, key,
-						indexInfo->ii_NullsNotDistinct);
+		la_build_unique_begin(&load->check, heap, index, key,
+							  indexInfo->ii_NullsNotDistinct);
 	load->checks_order = key->is_guess;
 	load->deduplicate = load->tree.inskey->allequalimage &&
 		!load->unique && BTGetDeduplicateItems(index);
 	if (key->is_word)
-		la_word_form_init(&load->word_form, key);
+		la_build_word_form_init(&load->word_form, key);
 	load->base = palloc(largest);
 	load->posting = palloc(LARGEST_POSTING);
 	load->tids = palloc(LARGEST_POSTING);
@@ -306,7 +306,7 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
  * The index as the place where sorted entries go.
  */
 LaOutput *
-la_load_output(LaLoad *load)
+la_build_load_output(LaLoad *load)
 {
 	return &load->output;
 }
@@ -315,7 +315,7 @@ la_load_output(LaLoad *load)
  * Does not compare entries, because that has been done.
  */
 void
-la_load_trust_order(LaLoad *load)
+la_build_load_trust_order(LaLoad *load)
 {
 	load->checks_order = false;
 }
@@ -325,7 +325,7 @@ la_load_trust_order(LaLoad *load)
  * so that these can end.
  */
 void
-la_load_abandon(LaLoad *load)
+la_build_load_abandon(LaLoad *load)
 {
 	load->abandoned = true;
 }
@@ -335,7 +335,7 @@ la_load_abandon(LaLoad *load)
  * that are of no use.
  */
 bool
-la_load_end(LaLoad *load)
+la_build_load_end(LaLoad *load)
 {
 	LaPageWriter *pages = load->tree.pages;
 
@@ -345,7 +345,7 @@ la_load_end(LaLoad *load)
 			finish_word_group(load);
 		else if (load->ntids > 0)
 			finish_group(load);
-		la_tree_end(&load->tree);
+		la_build_tree_end(&load->tree);
 	}
 	la_page_writer_end(pages);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,

@@ -17,12 +17,12 @@
 
 typedef struct LaLoad LaLoad;
 
-extern LaLoad *la_load_begin(Relation heap, Relation index,
-							 const LaBuildKey *key, const IndexInfo *indexInfo,
-							 int64 count, LaPageWriter *pages);
-extern LaOutput *la_load_output(LaLoad *load);
-extern void la_load_trust_order(LaLoad *load);
-extern void la_load_abandon(LaLoad *load);
-extern bool la_load_end(LaLoad *load);
+extern LaLoad *la_build_load_begin(Relation heap, Relation index,
+								   const LaBuildKey *key, const IndexInfo *indexInfo,
+								   int64 count, LaPageWriter *pages);
+extern LaOutput *la_build_load_output(LaLoad *load);
+extern void la_build_load_trust_order(LaLoad *load);
+extern void la_build_load_abandon(LaLoad *load);
+extern bool la_build_load_end(LaLoad *load);
 
 #endif							/* LA_BUILD_LOAD_H */

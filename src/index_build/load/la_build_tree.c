@@ -32,7 +32,7 @@ static void add_item(LaTree *tree, LaLevel *level, IndexTuple tuple,
  * Starts to fill an index, which is empty, with pages that go to `pages`.
  */
 void
-la_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageWriter *pages)
+la_build_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageWriter *pages)
 {
 	memset(tree, 0, sizeof(*tree));
 	tree->heap = heap;
@@ -86,7 +86,7 @@ make_level(LaTree *tree, uint32 level)
  * Makes the leaf level, when the first entry comes: it gets the first block.
  */
 void
-la_tree_begin_leaves(LaTree *tree)
+la_build_tree_begin_leaves(LaTree *tree)
 {
 	tree->leaf = make_level(tree, 0);
 }
@@ -103,7 +103,7 @@ put_item(Page page, OffsetNumber offset, const IndexTupleData *tuple, Size size)
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper -= MAXALIGN(size);
 	ItemIdSetNormal(PageGetItemId(page, offset), header->pd_upper, size);
-	la_tuple_copy((char *) page + header->pd_upper, tuple, size);
+	la_build_tuple_copy((char *) page + header->pd_upper, tuple, size);
 }
 
 /*
@@ -243,7 +243,7 @@ add_item(LaTree *tree, LaLevel *level, IndexTuple tuple, Size posting_size)
  * any.
  */
 void
-la_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size)
+la_build_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size)
 {
 	add_item(tree, tree->leaf, tuple, posting_size);
 }
@@ -267,7 +267,7 @@ slide_left(Page page)
  * nbtsort.c.
  */
 void
-la_tree_end(LaTree *tree)
+la_build_tree_end(LaTree *tree)
 {
 	BlockNumber root = P_NONE;
 	uint32		root_level = 0;

@@ -42,19 +42,19 @@ typedef struct LaTree
 /* More than an item, its line pointer and what is kept free of a page take. */
 #define LA_TREE_CLOSE_TO_FULL 64
 
-extern void la_tree_begin(LaTree *tree, Relation heap, Relation index,
-						  LaPageWriter *pages);
-extern void la_tree_begin_leaves(LaTree *tree);
-extern void la_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size);
-extern void la_tree_end(LaTree *tree);
+extern void la_build_tree_begin(LaTree *tree, Relation heap, Relation index,
+								LaPageWriter *pages);
+extern void la_build_tree_begin_leaves(LaTree *tree);
+extern void la_build_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size);
+extern void la_build_tree_end(LaTree *tree);
 
 /*
  * Room in the leaf page for the next item, of a size below LA_TREE_CLOSE_TO_FULL
  * and without posting list, which the caller fills.  NULL where the page may be full:
- * la_tree_add() decides all close cases.  Reads PageHeaderData of bufpage.h.
+ * la_build_tree_add() decides all close cases.  Reads PageHeaderData of bufpage.h.
  */
 static inline IndexTuple
-la_tree_room(LaTree *tree, Size size)
+la_build_tree_room(LaTree *tree, Size size)
 {
 	LaLevel    *level = tree->leaf;
 	PageHeader	header = (PageHeader) level->page;

@@ -42,8 +42,8 @@ report_duplicate(const LaUniqueCheck *check, const Datum *values,
  * Prepares to check, in the current context.
  */
 void
-la_unique_begin(LaUniqueCheck *check, Relation heap, Relation index,
-				const LaBuildKey *key, bool nulls_not_distinct)
+la_build_unique_begin(LaUniqueCheck *check, Relation heap, Relation index,
+					  const LaBuildKey *key, bool nulls_not_distinct)
 {
 	memset(check, 0, sizeof(*check));
 	check->heap = heap;
@@ -58,12 +58,12 @@ la_unique_begin(LaUniqueCheck *check, Relation heap, Relation index,
  * Checks a live entry by its index tuple.
  */
 void
-la_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
+la_build_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
 {
 	bool		has_null;
 
 	if (check->has_live &&
-		la_tuple_compare(check->key, check->live, tuple, &has_null) == 0 &&
+		la_build_tuple_compare(check->key, check->live, tuple, &has_null) == 0 &&
 		(!has_null || check->nulls_not_distinct))
 	{
 		Datum		values[INDEX_MAX_KEYS];
@@ -73,17 +73,17 @@ la_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
 		report_duplicate(check, values, isnull);
 	}
 	check->has_live = true;
-	la_tuple_copy(check->live, tuple, IndexTupleSize(tuple));
+	la_build_tuple_copy(check->live, tuple, IndexTupleSize(tuple));
 }
 
 /*
  * Reports that an entry has the word of the one before.
  */
 void
-la_unique_report_word(LaUniqueCheck *check)
+la_build_unique_report_word(LaUniqueCheck *check)
 {
 	Datum		value = check->live_isnull ? (Datum) 0 :
-		la_string_value_of_word(&check->key->columns[0], check->live_word);
+		la_build_string_value_of_word(&check->key->columns[0], check->live_word);
 
 	report_duplicate(check, &value, &check->live_isnull);
 }

@@ -26,21 +26,21 @@ typedef struct LaUniqueCheck
 	IndexTuple	live;			/* elsewhere; room for the largest */
 } LaUniqueCheck;
 
-extern void la_unique_begin(LaUniqueCheck *check, Relation heap, Relation index,
-							const LaBuildKey *key, bool nulls_not_distinct);
-extern void la_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple);
-pg_noreturn extern void la_unique_report_word(LaUniqueCheck *check);
+extern void la_build_unique_begin(LaUniqueCheck *check, Relation heap, Relation index,
+								  const LaBuildKey *key, bool nulls_not_distinct);
+extern void la_build_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple);
+pg_noreturn extern void la_build_unique_report_word(LaUniqueCheck *check);
 
 /*
  * Checks a live entry whose key is a word, or NULL.
  */
 static inline void
-la_unique_check_word(LaUniqueCheck *check, uint64 word, bool isnull)
+la_build_unique_check_word(LaUniqueCheck *check, uint64 word, bool isnull)
 {
 	if (check->has_live && check->live_word == word &&
 		check->live_isnull == isnull &&
 		(!isnull || check->nulls_not_distinct))
-		la_unique_report_word(check);
+		la_build_unique_report_word(check);
 	check->has_live = true;
 	check->live_word = word;
 	check->live_isnull = isnull;

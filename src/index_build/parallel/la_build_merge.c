@@ -52,7 +52,7 @@ tuple_precedes(const LaMerge *merge, const LaRecord *a, uint64 word,
 
 	if (a->word != word)
 		return a->word < word;
-	order = la_tuple_compare_order(merge->key, la_record_tuple(a), tuple);
+	order = la_build_tuple_compare_order(merge->key, la_build_record_tuple(a), tuple);
 	return order < 0 || (order == 0 && a->place < place);
 }
 
@@ -79,7 +79,7 @@ find_least(LaMerge *merge)
 		if (stream->kind == LA_RECORD_WORD ?
 			word_precedes(stream->record, least) :
 			tuple_precedes(merge, stream->record, least->word, least->place,
-						   la_record_tuple(least)))
+						   la_build_record_tuple(least)))
 			merge->least = stream;
 	}
 }
@@ -94,7 +94,7 @@ begin_streams(LaMerge *merge)
 	if (merge->part == 0)
 	{
 		for (int i = 0; i < merge->nstreams; i++)
-			la_stream_receive(&merge->streams[i]);
+			la_build_stream_receive(&merge->streams[i]);
 	}
 	find_least(merge);
 	merge->begun = true;
@@ -106,7 +106,7 @@ begin_streams(LaMerge *merge)
 static inline void
 advance(LaMerge *merge)
 {
-	la_stream_next(merge->least);
+	la_build_stream_next(merge->least);
 	if (merge->nstreams > 1 || merge->least->part != merge->part)
 		find_least(merge);
 }
@@ -160,7 +160,7 @@ put_least_tuple(LaMerge *merge)
 {
 	LaRecord   *record = merge->least->record;
 
-	merge->next->add_tuple(merge->next, la_record_tuple(record), record->word,
+	merge->next->add_tuple(merge->next, la_build_record_tuple(record), record->word,
 						   record->place);
 	advance(merge);
 }
@@ -205,8 +205,8 @@ merge_end_part(LaOutput *output)
  * to `next`.
  */
 LaOutput *
-la_merge_begin(LaOutput *next, const LaBuildKey *key, LaStream *streams,
-			   int nstreams)
+la_build_merge_begin(LaOutput *next, const LaBuildKey *key, LaStream *streams,
+					 int nstreams)
 {
 	LaMerge    *merge = palloc(sizeof(LaMerge));
 

@@ -12,7 +12,7 @@
 #include "index_build/keys/la_build_key.h"
 #include "index_build/parallel/la_build_stream.h"
 
-extern LaOutput *la_merge_begin(LaOutput *next, const LaBuildKey *key,
-								LaStream *streams, int nstreams);
+extern LaOutput *la_build_merge_begin(LaOutput *next, const LaBuildKey *key,
+									  LaStream *streams, int nstreams);
 
 #endif							/* LA_BUILD_MERGE_H */

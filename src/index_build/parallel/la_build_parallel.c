@@ -131,7 +131,7 @@ plan_memory(ParallelShared *plan, int64 memory)
  * True if `memory` bytes are enough for the leader and so many workers.
  */
 bool
-la_parallel_has_memory(int nworkers, int64 memory)
+la_build_parallel_has_memory(int nworkers, int64 memory)
 {
 	ParallelShared plan = {.nworkers = nworkers};
 
@@ -255,7 +255,7 @@ begin_workers(Parallel *parallel, Relation heap, Relation index,
 		return false;
 	}
 	fill_space(parallel, snapshot, &plan);
-	la_scan_share_init(&parallel->shared->scan, heap, plan.nworkers + 1);
+	la_build_scan_share_init(&parallel->shared->scan, heap, plan.nworkers + 1);
 
 	LaunchParallelWorkers(context);
 	if (context->nworkers_launched == 0)
@@ -282,10 +282,10 @@ begin_streams(Parallel *parallel, const LaBuildKey *key)
 		LaStream   *stream = &parallel->streams[parallel->nstreams];
 		shm_mq	   *queue = queue_of_worker(parallel->shared, parallel->queues, i);
 
-		if (la_stream_begin(stream,
-							shm_mq_attach(queue, context->seg,
-										  context->worker[i].bgwhandle),
-							key->kind))
+		if (la_build_stream_begin(stream,
+								  shm_mq_attach(queue, context->seg,
+												context->worker[i].bgwhandle),
+								  key->kind))
 			parallel->nstreams++;
 		else
 			ProcessParallelMessages();
@@ -298,7 +298,7 @@ begin_streams(Parallel *parallel, const LaBuildKey *key)
  * it after all, if it has.
  */
 bool
-la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
+la_build_parallel(Relation heap, Relation index, IndexInfo *indexInfo,
 				  LaBuildKey *key, Snapshot snapshot, int64 memory,
 				  IndexBuildResult *result, LaReason *reason)
 {
@@ -308,7 +308,7 @@ la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
 
 	if (!begin_workers(&parallel, heap, index, indexInfo, snapshot, memory))
 		return false;
-	sort = la_sort_begin(heap, key, parallel.shared->sort_memory, true);
+	sort = la_build_collect_begin(heap, key, parallel.shared->sort_memory, true);
 	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
 										&parallel.shared->scan, sort);
 	result->index_tuples = sort->count;
@@ -325,17 +325,17 @@ la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
 			*reason = found->reason;
 	}
 
-	load = la_load_begin(heap, index, key, indexInfo, result->index_tuples,
-						 la_page_writer_begin(index,
-											  parallel.shared->batch_blocks));
+	load = la_build_load_begin(heap, index, key, indexInfo, result->index_tuples,
+							   la_page_writer_begin(index,
+													parallel.shared->batch_blocks));
 	if (*reason != LA_REASON_NONE)
 	{
-		la_load_abandon(load);
-		la_sort_discard(sort);
+		la_build_load_abandon(load);
+		la_build_collect_discard(sort);
 	}
-	la_drain(sort, la_merge_begin(la_load_output(load), key,
-								  parallel.streams, parallel.nstreams));
-	if (!la_load_end(load) && *reason == LA_REASON_NONE)
+	la_build_drain(sort, la_build_merge_begin(la_build_load_output(load), key,
+											  parallel.streams, parallel.nstreams));
+	if (!la_build_load_end(load) && *reason == LA_REASON_NONE)
 		*reason = LA_REASON_COLLATION;
 	end_workers(&parallel);
 	return true;
@@ -354,22 +354,22 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	LaSort	   *sort;
 	LaSender   *sender;
 
-	if (!la_key_init(&key, index))
+	if (!la_build_key_init(&key, index))
 		elog(ERROR, "key of index \"%s\" is not what the leader saw",
 			 RelationGetRelationName(index));
 	indexInfo->ii_Concurrent = shared->concurrent;
-	sort = la_sort_begin(heap, &key, shared->sort_memory, true);
+	sort = la_build_collect_begin(heap, &key, shared->sort_memory, true);
 	result.live_rows = la_build_scan(heap, index, indexInfo, snapshot,
 									 &shared->scan, sort);
 	result.entries = sort->count;
 	result.broken_hot_chain = indexInfo->ii_BrokenHotChain;
 	result.reason = sort->reason;
 
-	sender = la_sender_begin(queue, key.kind, &result);
+	sender = la_build_sender_begin(queue, key.kind, &result);
 	if (sort->reason != LA_REASON_NONE)
-		la_sort_discard(sort);
-	la_drain(sort, la_sender_output(sender));
-	la_sender_end(sender);
+		la_build_collect_discard(sort);
+	la_build_drain(sort, la_build_sender_output(sender));
+	la_build_sender_end(sender);
 }
 
 /*

@@ -20,8 +20,8 @@
 /* Most finished pages that are kept before they are written: 4 MB. */
 #define LA_BUILD_BATCH_BLOCKS ((4 * 1024 * 1024) / BLCKSZ)
 
-extern bool la_parallel_has_memory(int nworkers, int64 memory);
-extern bool la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
+extern bool la_build_parallel_has_memory(int nworkers, int64 memory);
+extern bool la_build_parallel(Relation heap, Relation index, IndexInfo *indexInfo,
 							  LaBuildKey *key, Snapshot snapshot, int64 memory,
 							  IndexBuildResult *result, LaReason *reason);
 extern PGDLLEXPORT void pg_lookahead_build_worker(dsm_segment *seg,

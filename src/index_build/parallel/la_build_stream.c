@@ -106,7 +106,7 @@ static void
 sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 {
 	LaSender   *sender = (LaSender *) output;
-	Size		size = la_tuple_size(sender->kind, tuple);
+	Size		size = la_build_record_tuple_size(sender->kind, tuple);
 	LaRecord   *record;
 
 	if (sender->used + sizeof(LaRecord) + size > BATCH_SIZE)
@@ -116,7 +116,7 @@ sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	record = (LaRecord *) (sender->batch + sender->used);
 	record->word = word;
 	record->place = place;
-	la_tuple_copy(la_record_tuple(record), tuple, size);
+	la_build_tuple_copy(la_build_record_tuple(record), tuple, size);
 	sender->used += sizeof(LaRecord) + size;
 }
 
@@ -130,8 +130,8 @@ sender_end_part(LaOutput *output)
  * Begins to send.  Everything is allocated in the current context.
  */
 LaSender *
-la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
-				const LaScanResult *result)
+la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
+					  const LaScanResult *result)
 {
 	LaSender   *sender = palloc0(sizeof(LaSender));
 
@@ -152,7 +152,7 @@ la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
  * The stream as the place where sorted entries go.
  */
 LaOutput *
-la_sender_output(LaSender *sender)
+la_build_sender_output(LaSender *sender)
 {
 	return &sender->output;
 }
@@ -161,7 +161,7 @@ la_sender_output(LaSender *sender)
  * Tells the leader that there is no more.
  */
 void
-la_sender_end(LaSender *sender)
+la_build_sender_end(LaSender *sender)
 {
 	((StreamBatch *) sender->batch)->part = LA_STREAM_END;
 	send_bytes(sender, sender->batch, BATCH_HEADER, true);
@@ -169,11 +169,11 @@ la_sender_end(LaSender *sender)
 
 /*
  * Waits until the worker has read its share of the table.  False if the
- * worker went without having begun.  la_stream_receive() goes to the first
+ * worker went without having begun.  la_build_stream_receive() goes to the first
  * entry.
  */
 bool
-la_stream_begin(LaStream *stream, shm_mq_handle *queue, LaRecordKind kind)
+la_build_stream_begin(LaStream *stream, shm_mq_handle *queue, LaRecordKind kind)
 {
 	Size		size;
 	void	   *data;
@@ -195,7 +195,7 @@ la_stream_begin(LaStream *stream, shm_mq_handle *queue, LaRecordKind kind)
  * Receives a batch and goes to its first entry.
  */
 void
-la_stream_receive(LaStream *stream)
+la_build_stream_receive(LaStream *stream)
 {
 	Size		size;
 	void	   *data;

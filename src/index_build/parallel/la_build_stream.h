@@ -40,26 +40,26 @@ typedef struct LaStream
 	char	   *end;			/* of the batch in which it is */
 } LaStream;
 
-extern LaSender *la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
-								 const LaScanResult *result);
-extern LaOutput *la_sender_output(LaSender *sender);
-extern void la_sender_end(LaSender *sender);
-extern bool la_stream_begin(LaStream *stream, shm_mq_handle *queue,
-							LaRecordKind kind);
-extern void la_stream_receive(LaStream *stream);
+extern LaSender *la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
+									   const LaScanResult *result);
+extern LaOutput *la_build_sender_output(LaSender *sender);
+extern void la_build_sender_end(LaSender *sender);
+extern bool la_build_stream_begin(LaStream *stream, shm_mq_handle *queue,
+								  LaRecordKind kind);
+extern void la_build_stream_receive(LaStream *stream);
 
 /*
  * Goes to the next entry.  The one before is no longer valid.
  */
 static inline void
-la_stream_next(LaStream *stream)
+la_build_stream_next(LaStream *stream)
 {
 	char	   *next = (char *) stream->record +
-		la_record_size(stream->kind, stream->record);
+		la_build_record_size(stream->kind, stream->record);
 
 	stream->record = (LaRecord *) next;
 	if (next == stream->end)
-		la_stream_receive(stream);
+		la_build_stream_receive(stream);
 }
 
 #endif							/* LA_BUILD_STREAM_H */

@@ -118,7 +118,7 @@ typedef struct BuildScan
  * Prepares the scan of a table by a number of processes.
  */
 void
-la_scan_share_init(LaScanShare *share, Relation heap, int nprocesses)
+la_build_scan_share_init(LaScanShare *share, Relation heap, int nprocesses)
 {
 	share->nblocks = RelationGetNumberOfBlocks(heap);
 	share->step_blocks = nprocesses == 1 ? Max(share->nblocks, 1) :
@@ -252,7 +252,7 @@ index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 		FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
 	}
 	ItemPointerSetOffsetNumber(&row.t_self, root);
-	la_sort_add(scan->sort, &row.t_self, values, isnull, true);
+	la_build_collect_add(scan->sort, &row.t_self, values, isnull, true);
 }
 
 /*
@@ -281,14 +281,14 @@ index_rows(BuildScan *scan, Buffer buffer)
 		{
 			values[nvalues] = fetchatt(&scan->fixed_column,
 									   (char *) row + row->t_hoff + scan->fixed_offset);
-			places[nvalues++] = la_place_of(block, root, true);
+			places[nvalues++] = la_build_place_of(block, root, true);
 			continue;
 		}
-		la_sort_add_values(scan->sort, values, places, nvalues);
+		la_build_collect_add_values(scan->sort, values, places, nvalues);
 		nvalues = 0;
 		index_row(scan, buffer, offset, root);
 	}
-	la_sort_add_values(scan->sort, values, places, nvalues);
+	la_build_collect_add_values(scan->sort, values, places, nvalues);
 
 	scan->live_rows += scan->nrows;
 	if (pgstat_should_count_relation(scan->heap))
@@ -303,7 +303,7 @@ static void
 add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		bool alive, void *state)
 {
-	la_sort_add(state, tid, values, isnull, alive);
+	la_build_collect_add(state, tid, values, isnull, alive);
 }
 
 /*
@@ -394,7 +394,7 @@ scan_pages(BuildScan *scan)
 		if (scan->run_blocks == RUN_BLOCKS)
 			leave_run_to_core(scan);
 
-		la_sort_limit_memory(scan->sort, (block + 1.0) / nblocks);
+		la_build_collect_limit_memory(scan->sort, (block + 1.0) / nblocks);
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
 		if (scan->sort->reason != LA_REASON_NONE)
 		{

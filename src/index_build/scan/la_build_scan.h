@@ -26,8 +26,8 @@ typedef struct LaScanShare
 	pg_atomic_uint64 next_block;
 } LaScanShare;
 
-extern void la_scan_share_init(LaScanShare *share, Relation heap,
-							   int nprocesses);
+extern void la_build_scan_share_init(LaScanShare *share, Relation heap,
+									 int nprocesses);
 extern double la_build_scan(Relation heap, Relation index,
 							IndexInfo *indexInfo, Snapshot snapshot,
 							LaScanShare *share, LaSort *sort);

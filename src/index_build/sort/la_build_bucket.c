@@ -38,7 +38,7 @@
  * chunks.
  */
 void
-la_sample_begin(LaSample *sample, int64 chunks)
+la_build_sample_begin(LaSample *sample, int64 chunks)
 {
 	sample->room = FIRST_SAMPLE_SIZE;
 	sample->most = FIRST_SAMPLE_SIZE;
@@ -51,11 +51,11 @@ la_sample_begin(LaSample *sample, int64 chunks)
 }
 
 /*
- * Keeps a word; see la_sample_add().  When there is no more room, every other
+ * Keeps a word; see la_build_sample_add().  When there is no more room, every other
  * one is forgotten.
  */
 void
-la_sample_keep(LaSample *sample, uint64 word)
+la_build_sample_keep(LaSample *sample, uint64 word)
 {
 	if (sample->count == sample->room && sample->room < sample->most)
 	{
@@ -80,7 +80,7 @@ compare_words(const void *a, const void *b)
 }
 
 /*
- * Fills the table that la_bucket_of() uses: for equal intervals between the
+ * Fills the table that la_build_bucket_of() uses: for equal intervals between the
  * first and the last bound, the bucket of the interval's least word.
  */
 static void
@@ -150,10 +150,10 @@ find_quantiles(const LaSample *sample, uint64 low, uint64 high, int count,
  * the pool allows.
  */
 LaBuckets *
-la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
-				uint64 low, uint64 high, double wanted)
+la_build_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
+					  uint64 low, uint64 high, double wanted)
 {
-	int			count = Max((int) Min(wanted, la_buckets_most(pool->limit)), 2);
+	int			count = Max((int) Min(wanted, la_build_buckets_most(pool->limit)), 2);
 	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
 	int			nbounds = find_quantiles(sample, low, high, count, bounds);
 	LaBuckets  *buckets;
@@ -173,7 +173,7 @@ la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
 	buckets->high = high;
 	buckets->spools = palloc(nbounds * sizeof(LaSpool));
 	for (int i = 0; i < nbounds; i++)
-		la_spool_init(&buckets->spools[i], pool, kind);
+		la_build_spool_init(&buckets->spools[i], pool, kind);
 	index_bounds(buckets);
 	return buckets;
 }
@@ -182,10 +182,10 @@ la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
  * Moves what is in memory to files.
  */
 void
-la_buckets_to_files(LaBuckets *buckets)
+la_build_buckets_to_files(LaBuckets *buckets)
 {
 	for (int i = 0; i < buckets->count; i++)
-		la_spool_to_file(&buckets->spools[i]);
+		la_build_spool_to_file(&buckets->spools[i]);
 }
 
 /*
@@ -193,14 +193,14 @@ la_buckets_to_files(LaBuckets *buckets)
  * gets full on the way.  If a key is given, they get the word-th word of theirs.
  */
 void
-la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
-					  const LaBuildKey *key, int word)
+la_build_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
+							const LaBuildKey *key, int word)
 {
 	LaChunkPool *pool = spool->pool;
 	LaSpoolReader reader;
 
-	la_spool_read(spool, &reader, false);
-	while (la_spool_next_chunk(&reader))
+	la_build_spool_read(spool, &reader, false);
+	while (la_build_spool_next_chunk(&reader))
 	{
 		while (reader.at < reader.end)
 		{
@@ -208,12 +208,12 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
 			LaSpool    *target;
 
 			if (key != NULL)
-				(void) la_string_next_word(key, la_record_tuple(record), word,
-										   &record->word);
-			target = &buckets->spools[la_bucket_of(buckets, record->word)];
-			reader.at += la_spool_add_copy(target, record->word, record);
+				(void) la_build_string_next_word(key, la_build_record_tuple(record), word,
+												 &record->word);
+			target = &buckets->spools[la_build_bucket_of(buckets, record->word)];
+			reader.at += la_build_spool_add_copy(target, record->word, record);
 		}
 		if (pool->nused > pool->limit)
-			la_buckets_to_files(buckets);
+			la_build_buckets_to_files(buckets);
 	}
 }

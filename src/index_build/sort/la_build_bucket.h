@@ -11,7 +11,7 @@
 #include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_key.h"
 
-/* Tables for finding the bucket of a word, see la_bucket_of(). */
+/* Tables for finding the bucket of a word, see la_build_bucket_of(). */
 #define LOOKUP_BITS 12
 
 /*
@@ -51,14 +51,14 @@ typedef struct LaBuckets
 	uint16		table[(1 << LOOKUP_BITS) + 2];
 } LaBuckets;
 
-extern void la_sample_begin(LaSample *sample, int64 chunks);
-extern void la_sample_keep(LaSample *sample, uint64 word);
-extern LaBuckets *la_buckets_make(LaChunkPool *pool, LaRecordKind kind,
-								  const LaSample *sample, uint64 low,
-								  uint64 high, double wanted);
-extern void la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
-								  const LaBuildKey *key, int word);
-extern void la_buckets_to_files(LaBuckets *buckets);
+extern void la_build_sample_begin(LaSample *sample, int64 chunks);
+extern void la_build_sample_keep(LaSample *sample, uint64 word);
+extern LaBuckets *la_build_buckets_make(LaChunkPool *pool, LaRecordKind kind,
+										const LaSample *sample, uint64 low,
+										uint64 high, double wanted);
+extern void la_build_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
+										const LaBuildKey *key, int word);
+extern void la_build_buckets_to_files(LaBuckets *buckets);
 
 /*
  * Most buckets, if memory of so many chunks allows: while records are moved into
@@ -66,7 +66,7 @@ extern void la_buckets_to_files(LaBuckets *buckets);
  * of files, that many chunks (twice as many if there are files) are held in reserve.
  */
 static inline int
-la_buckets_most(int64 chunks)
+la_build_buckets_most(int64 chunks)
 {
 	return Max(Min(LA_MAX_BUCKETS, chunks / 16), 2);
 }
@@ -75,10 +75,10 @@ la_buckets_most(int64 chunks)
  * Shows a word to the sample.
  */
 static inline void
-la_sample_add(LaSample *sample, uint64 word)
+la_build_sample_add(LaSample *sample, uint64 word)
 {
 	if (--sample->until_next == 0)
-		la_sample_keep(sample, word);
+		la_build_sample_keep(sample, word);
 }
 
 /*
@@ -86,7 +86,7 @@ la_sample_add(LaSample *sample, uint64 word)
  * one, unless the words are very unevenly spread.
  */
 static inline int
-la_bucket_of(const LaBuckets *buckets, uint64 word)
+la_build_bucket_of(const LaBuckets *buckets, uint64 word)
 {
 	uint64		interval;
 	int			low;

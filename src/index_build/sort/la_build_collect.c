@@ -24,7 +24,7 @@
  * Two kinds of rows are for core to index, from the first one on: those that
  * are too long for a btree, for one of them is enough for the index to be
  * refused, in words that PostgreSQL shall find; and those that words hardly
- * divide, of which memory does not hold all (la_look_is_poor()).
+ * divide, of which memory does not hold all (la_build_look_is_poor()).
  *
  *-------------------------------------------------------------------------
  */
@@ -50,7 +50,7 @@
  * which they are merged by their words.
  */
 LaSort *
-la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
+la_build_collect_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
 {
 	LaSort	   *sort = palloc0(sizeof(LaSort));
 
@@ -58,17 +58,17 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
 	sort->key = key;
 	sort->bytes = bytes;
 	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
-	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
-	sort->reserve = 2 * la_buckets_most(sort->pool.limit);
-	la_spool_init(&sort->spool, &sort->pool, key->kind);
-	la_spool_init(&sort->nulls, &sort->pool, key->kind);
-	la_sample_begin(&sort->sample, sort->pool.limit);
+	la_build_pool_init(&sort->pool, bytes - sort->sort_bytes);
+	sort->reserve = 2 * la_build_buckets_most(sort->pool.limit);
+	la_build_spool_init(&sort->spool, &sort->pool, key->kind);
+	la_build_spool_init(&sort->nulls, &sort->pool, key->kind);
+	la_build_sample_begin(&sort->sample, sort->pool.limit);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_SMALL_SIZES);
 	if (key->kind == LA_RECORD_BYTES)
 	{
-		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));
+		sort->kept = palloc0(la_build_bytes_size(LA_KEPT_BYTES));
 		sort->in_order = !is_shared;
 		for (int i = 0; i < 2; i++)
 			sort->last[i] = palloc(INDEX_SIZE_MASK + 1);
@@ -97,10 +97,10 @@ add_record(LaSort *sort, uint64 word, uint64 place, Size size)
 {
 	LaSpool    *spool = &sort->spool;
 
-	la_sample_add(&sort->sample, word);
+	la_build_sample_add(&sort->sample, word);
 	if (sort->buckets != NULL)
-		spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
-	return la_spool_add(spool, word, place, size);
+		spool = &sort->buckets->spools[la_build_bucket_of(sort->buckets, word)];
+	return la_build_spool_add(spool, word, place, size);
 }
 
 /*
@@ -111,13 +111,14 @@ static IndexTuple
 add_with_key(LaSort *sort, const Datum *values, const bool *isnull,
 			 uint64 place, Size size)
 {
-	uint64		word = la_string_make(sort->key, values, isnull, sort->kept);
-	Size		kept_size = sort->kept == NULL ? 0 : la_bytes_size(sort->kept->length);
+	uint64		word = la_build_string_make(sort->key, values, isnull, sort->kept);
+	Size		kept_size = sort->kept == NULL ? 0 :
+		la_build_bytes_size(sort->kept->length);
 	Size		record_size = sizeof(LaRecord) + size + kept_size;
 	LaRecord   *record = isnull[0] ?
-		la_spool_add(&sort->nulls, word, place, record_size) :
+		la_build_spool_add(&sort->nulls, word, place, record_size) :
 		add_record(sort, word, place, record_size);
-	IndexTuple	tuple = la_record_tuple(record);
+	IndexTuple	tuple = la_build_record_tuple(record);
 
 	if (kept_size > 0)
 		memcpy((char *) tuple + size, sort->kept, kept_size);
@@ -133,24 +134,24 @@ add_spool_with_keys(LaSort *sort, LaSpool *spool, int64 already)
 	double		fraction_done = sort->fraction_done;
 	LaSpoolReader reader;
 
-	la_spool_read(spool, &reader, false);
-	while (la_spool_next_chunk(&reader))
+	la_build_spool_read(spool, &reader, false);
+	while (la_build_spool_next_chunk(&reader))
 	{
 		while (reader.at < reader.end)
 		{
 			LaRecord   *record = (LaRecord *) reader.at;
-			IndexTuple	tuple = la_record_tuple(record);
+			IndexTuple	tuple = la_build_record_tuple(record);
 			Size		size = IndexTupleSize(tuple);
 			Datum		values[INDEX_MAX_KEYS];
 			bool		isnull[INDEX_MAX_KEYS];
 
 			index_deform_tuple(tuple, sort->key->tupdesc, values, isnull);
-			reader.at += la_record_size(spool->kind, record);
+			reader.at += la_build_record_size(spool->kind, record);
 			memcpy(add_with_key(sort, values, isnull, record->place, size),
 				   tuple, size);
 			already++;
 		}
-		la_sort_limit_memory(sort, fraction_done * already / sort->count);
+		la_build_collect_limit_memory(sort, fraction_done * already / sort->count);
 	}
 }
 
@@ -167,8 +168,8 @@ make_keys(LaSort *sort)
 
 	sort->in_order = false;
 	sort->next_look = PG_INT64_MAX;
-	la_spool_init(&sort->spool, &sort->pool, sort->key->kind);
-	la_spool_init(&sort->nulls, &sort->pool, sort->key->kind);
+	la_build_spool_init(&sort->spool, &sort->pool, sort->key->kind);
+	la_build_spool_init(&sort->nulls, &sort->pool, sort->key->kind);
 	add_spool_with_keys(sort, &spool, 0);
 	add_spool_with_keys(sort, &nulls, spool.nrecords);
 	if (sort->buckets == NULL && sort->spool.file == NULL)
@@ -189,17 +190,18 @@ add_in_order(LaSort *sort, IndexTuple tuple, uint64 place, bool isnull)
 	if (spool->nrecords > 0)
 	{
 		bool		has_null;
-		int			order = la_tuple_compare(sort->key, last, tuple, &has_null);
+		int			order = la_build_tuple_compare(sort->key, last, tuple, &has_null);
 
 		if (order > 0 ||
 			(order == 0 && ItemPointerCompare(&last->t_tid, &tuple->t_tid) > 0))
 			return false;
 	}
-	copy = la_record_tuple(la_spool_add(spool, 0, place,
-										sizeof(LaRecord) + size + la_bytes_size(0)));
-	la_tuple_copy(copy, tuple, size);
-	la_tuple_bytes(copy)->length = 0;
-	la_tuple_copy(last, tuple, size);
+	copy = la_build_record_tuple(la_build_spool_add(spool, 0, place,
+													sizeof(LaRecord) + size +
+													la_build_bytes_size(0)));
+	la_build_tuple_copy(copy, tuple, size);
+	la_build_record_bytes(copy)->length = 0;
+	la_build_tuple_copy(last, tuple, size);
 	return true;
 }
 
@@ -214,7 +216,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		  const Datum *values, const bool *isnull)
 {
 	const LaBuildKey *key = sort->key;
-	Size		size = la_tuple_plain_size(key, values, isnull);
+	Size		size = la_build_tuple_plain_size(key, values, isnull);
 	Datum		stored[INDEX_MAX_KEYS];
 	bool		stored_isnull[INDEX_MAX_KEYS];
 	IndexTuple	formed = NULL;
@@ -241,7 +243,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		if (formed == NULL)
 		{
 			formed = MemoryContextAlloc(sort->tuple_context, size);
-			la_tuple_form(key, values, size, formed);
+			la_build_tuple_form(key, values, size, formed);
 		}
 		formed->t_tid = *tid;
 		if (add_in_order(sort, formed, place, isnull[0]))
@@ -252,7 +254,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 	if (formed != NULL)
 		memcpy(tuple, formed, size);
 	else
-		la_tuple_form(key, values, size, tuple);
+		la_build_tuple_form(key, values, size, tuple);
 	tuple->t_tid = *tid;
 }
 
@@ -261,10 +263,10 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
  * contain but not check.
  */
 void
-la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
-			const bool *isnull, bool alive)
+la_build_collect_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
+					 const bool *isnull, bool alive)
 {
-	uint64		place = la_place_make(tid, alive);
+	uint64		place = la_build_place_make(tid, alive);
 
 	if (unlikely(sort->reason != LA_REASON_NONE))
 		return;
@@ -272,9 +274,9 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 	if (!sort->key->is_word)
 		add_tuple(sort, place, tid, values, isnull);
 	else if (isnull[0])
-		la_spool_add(&sort->nulls, 0, place, sizeof(LaRecord));
+		la_build_spool_add(&sort->nulls, 0, place, sizeof(LaRecord));
 	else
-		add_record(sort, la_string_word_of_value(&sort->key->columns[0], values[0]),
+		add_record(sort, la_build_string_word_of_value(&sort->key->columns[0], values[0]),
 				   place, sizeof(LaRecord));
 }
 
@@ -283,17 +285,17 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
  * them NULL.
  */
 void
-la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
-				   int count)
+la_build_collect_add_values(LaSort *sort, const Datum *values, const uint64 *places,
+							int count)
 {
 	const LaBuildKey *key = sort->key;
 	const LaKeyColumn *column = &key->columns[0];
 
 	if (key->is_word)
 	{
-		/* this is la_string_word_of_value() */
-		uint64		value_bits = la_string_value_bits(column);
-		uint64		flipped_bits = la_string_word_of_value(column, 0);
+		/* this is la_build_string_word_of_value() */
+		uint64		value_bits = la_build_string_value_bits(column);
+		uint64		flipped_bits = la_build_string_word_of_value(column, 0);
 
 		for (int i = 0; i < count; i++)
 		{
@@ -305,14 +307,15 @@ la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
 	}
 	for (int i = 0; i < count; i++)
 	{
-		LaRecord   *record = add_record(sort, la_string_fixed_word(column, values[i]),
+		LaRecord   *record = add_record(sort,
+										la_build_string_fixed_word(column, values[i]),
 										places[i],
 										sizeof(LaRecord) + key->fixed_size);
 
 		count_entry(sort, places[i]);
-		la_tuple_form(key, &values[i], key->fixed_size,
-					  la_record_tuple(record));
-		la_place_get_tid(places[i], &la_record_tuple(record)->t_tid);
+		la_build_tuple_form(key, &values[i], key->fixed_size,
+							la_build_record_tuple(record));
+		la_build_place_get_tid(places[i], &la_build_record_tuple(record)->t_tid);
 	}
 }
 
@@ -327,11 +330,11 @@ begin_buckets(LaSort *sort, double fraction_done)
 							 sort->spool.nrecords * more / LA_BUCKET_ENTRIES);
 	int64		limit = sort->pool.limit;
 
-	sort->buckets = la_buckets_make(&sort->pool, sort->key->kind, &sort->sample, 0,
-									PG_UINT64_MAX, wanted);
+	sort->buckets = la_build_buckets_make(&sort->pool, sort->key->kind, &sort->sample, 0,
+										  PG_UINT64_MAX, wanted);
 	/* no early move to files, which would be one of many small pieces */
 	sort->pool.limit = sort->pool.nused + sort->reserve;
-	la_buckets_distribute(sort->buckets, &sort->spool, NULL, 0);
+	la_build_buckets_distribute(sort->buckets, &sort->spool, NULL, 0);
 	sort->pool.limit = limit;
 }
 
@@ -341,40 +344,40 @@ begin_buckets(LaSort *sort, double fraction_done)
  * entries are to come.
  */
 void
-la_sort_limit_memory(LaSort *sort, double fraction_done)
+la_build_collect_limit_memory(LaSort *sort, double fraction_done)
 {
 	sort->fraction_done = Max(sort->fraction_done, fraction_done);
 	if (sort->pool.nused >= sort->next_look && !sort->in_order)
 	{
 		sort->next_look = PG_INT64_MAX;
 		if (sort->reason == LA_REASON_NONE &&
-			la_look_is_poor(sort->key, &sort->spool, sort->bytes, fraction_done))
+			la_build_look_is_poor(sort->key, &sort->spool, sort->bytes, fraction_done))
 			sort->reason = LA_REASON_MEMORY;
 	}
 	if (sort->pool.nused + sort->reserve < sort->pool.limit)
 		return;
 
 	sort->next_look = PG_INT64_MAX; /* only at what has never been in files */
-	la_spool_to_file(&sort->nulls);
+	la_build_spool_to_file(&sort->nulls);
 	if (sort->buckets == NULL && (sort->in_order || sort->spool.ordered))
 	{
-		la_spool_to_file(&sort->spool);
+		la_build_spool_to_file(&sort->spool);
 		return;
 	}
 	if (sort->buckets == NULL)
 		begin_buckets(sort, fraction_done);
-	la_buckets_to_files(sort->buckets);
+	la_build_buckets_to_files(sort->buckets);
 }
 
 /*
  * Forgets all entries, because core builds the index: the disk is for its files.
  */
 void
-la_sort_discard(LaSort *sort)
+la_build_collect_discard(LaSort *sort)
 {
-	la_spool_discard(&sort->spool);
-	la_spool_discard(&sort->nulls);
+	la_build_spool_discard(&sort->spool);
+	la_build_spool_discard(&sort->nulls);
 	for (int i = 0; sort->buckets != NULL && i < sort->buckets->count; i++)
-		la_spool_discard(&sort->buckets->spools[i]);
+		la_build_spool_discard(&sort->buckets->spools[i]);
 	sort->buckets = NULL;
 }

@@ -20,7 +20,7 @@ typedef struct LaSort
 	int64		bytes;			/* memory for everything */
 	int64		sort_bytes;		/* of it, for sorting one bucket */
 	LaChunkPool pool;			/* has the rest */
-	int64		reserve;		/* chunks of it, see la_buckets_most() */
+	int64		reserve;		/* chunks of it, see la_build_buckets_most() */
 
 	LaSpool		spool;			/* until there are buckets */
 	LaSpool		nulls;			/* first column is NULL */
@@ -48,13 +48,13 @@ typedef struct LaSort
 	LaReason	reason;			/* why core has to build the index */
 } LaSort;
 
-extern LaSort *la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes,
-							 bool is_shared);
-extern void la_sort_add(LaSort *sort, const ItemPointerData *tid,
-						const Datum *values, const bool *isnull, bool alive);
-extern void la_sort_add_values(LaSort *sort, const Datum *values,
-							   const uint64 *places, int count);
-extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
-extern void la_sort_discard(LaSort *sort);
+extern LaSort *la_build_collect_begin(Relation heap, LaBuildKey *key, int64 bytes,
+									  bool is_shared);
+extern void la_build_collect_add(LaSort *sort, const ItemPointerData *tid,
+								 const Datum *values, const bool *isnull, bool alive);
+extern void la_build_collect_add_values(LaSort *sort, const Datum *values,
+										const uint64 *places, int count);
+extern void la_build_collect_limit_memory(LaSort *sort, double fraction_done);
+extern void la_build_collect_discard(LaSort *sort);
 
 #endif							/* LA_BUILD_COLLECT_H */

@@ -37,7 +37,7 @@
 /*
  * What a pass counts that is for the next word, of entries whose words were equal: each of
  * these divides entries as little as the one before may have done.  Two are made, as
- * la_look_is_poor() has it.
+ * la_build_look_is_poor() has it.
  */
 #define WORD_PASSES (MAX_PASSES / 2)
 
@@ -79,7 +79,7 @@ drain_buckets(LaDrain *drain, LaBuckets *buckets, const LaWordRange *range,
 static int64
 sort_size(const LaSpool *spool)
 {
-	return la_radix_memory(spool->nrecords);
+	return la_build_radix_memory(spool->nrecords);
 }
 
 /*
@@ -118,20 +118,20 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 	LaChunkPool *pool = &drain->sort->pool;
 	int64		wanted = 4 * (sort_size(spool) + filed_chunks(spool) * LA_CHUNK_SIZE) /
 		drain->sort->sort_bytes;
-	LaBuckets  *buckets = la_buckets_make(pool, spool->kind, range->sample,
-										  range->low, range->high, wanted);
+	LaBuckets  *buckets = la_build_buckets_make(pool, spool->kind, range->sample,
+												range->low, range->high, wanted);
 	int64		nrecords = spool->nrecords;
 	bool		was_in_file = spool->file != NULL;
 	LaWordRange once_more = *range;
 
-	la_buckets_distribute(buckets, spool, key, range->word);
+	la_build_buckets_distribute(buckets, spool, key, range->word);
 
 	/*
 	 * what comes from a file needs memory that others are still to be read
 	 * into
 	 */
 	if (was_in_file && pool->nused > pool->limit / 2)
-		la_buckets_to_files(buckets);
+		la_build_buckets_to_files(buckets);
 	once_more.npasses++;
 	drain_buckets(drain, buckets, &once_more, nrecords);
 }
@@ -146,8 +146,8 @@ drain_by_own_sample(LaDrain *drain, LaSpool *spool, LaWordRange range,
 {
 	LaSample	sample;
 
-	la_sample_begin(&sample, drain->sort->pool.limit);
-	la_look_sample(spool, key, range.word, &sample, &range.low, &range.high);
+	la_build_sample_begin(&sample, drain->sort->pool.limit);
+	la_build_look_sample(spool, key, range.word, &sample, &range.low, &range.high);
 	range.sample = &sample;
 	if (range.low < range.high)
 		drain_by_buckets(drain, spool, &range, key);
@@ -164,11 +164,11 @@ static void
 drain_by_next_word(LaDrain *drain, LaSpool *spool, LaWordRange range)
 {
 	const LaBuildKey *key = drain->sort->key;
-	int			word = la_look_next_word(spool, key, range.word);
+	int			word = la_build_look_next_word(spool, key, range.word);
 
 	if (word == LA_NO_WORD)
 	{
-		la_put_sorted_by_core(drain, spool, &range);
+		la_build_put_sorted_by_core(drain, spool, &range);
 		return;
 	}
 	if (range.word == 0)
@@ -202,7 +202,7 @@ drain_group(LaDrain *drain, LaSpool *group)
 	LaWordRange range = {.low = group->first_word,.high = group->last_word,.npasses = 1};
 
 	drain_range(drain, group, &range);
-	la_spool_init(group, group->pool, group->kind);
+	la_build_spool_init(group, group->pool, group->kind);
 }
 
 /*
@@ -217,16 +217,16 @@ drain_in_groups(LaDrain *drain, LaSpool *spool)
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_init(&group, spool->pool, spool->kind);
-	la_spool_read(spool, &reader, false);
-	while ((record = la_spool_next(&reader)) != NULL)
+	la_build_spool_init(&group, spool->pool, spool->kind);
+	la_build_spool_read(spool, &reader, false);
+	while ((record = la_build_spool_next(&reader)) != NULL)
 	{
 		if (group.nrecords > 0 && record->word != group.last_word &&
 			group_is_large(drain->sort, &group))
 			drain_group(drain, &group);
-		la_spool_add_copy(&group, record->word, record);
+		la_build_spool_add_copy(&group, record->word, record);
 		if (spool->pool->nused > spool->pool->limit)
-			la_spool_to_file(&group);
+			la_build_spool_to_file(&group);
 	}
 	drain_group(drain, &group);
 }
@@ -244,15 +244,15 @@ drain_range(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 
 	if (spool->nrecords == 0)
 		return;
-	if (spool->ordered && (keys_are_equal || la_look_in_order(spool, key)))
-		la_put_as_it_is(drain, spool, range);
+	if (spool->ordered && (keys_are_equal || la_build_look_in_order(spool, key)))
+		la_build_put_as_it_is(drain, spool, range);
 	else if (fits_in_memory(drain->sort, spool))
-		la_put_sorted(drain, spool, range);
+		la_build_put_sorted(drain, spool, range);
 	else if (spool->ordered && spool->first_word != spool->last_word &&
 			 range->npasses == 0)
 		drain_in_groups(drain, spool);
 	else if (range->npasses >= MAX_PASSES)
-		la_put_sorted_by_core(drain, spool, range);
+		la_build_put_sorted_by_core(drain, spool, range);
 	else if (!equal_words && range->sample == NULL)
 		drain_by_own_sample(drain, spool, *range, NULL);
 	else if (!equal_words)
@@ -260,7 +260,7 @@ drain_range(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	else if (spool->kind != LA_RECORD_WORD && key->nencoded > 0)
 		drain_by_next_word(drain, spool, *range);
 	else
-		la_put_sorted_by_core(drain, spool, range);
+		la_build_put_sorted_by_core(drain, spool, range);
 }
 
 /*
@@ -274,7 +274,7 @@ drain_part(LaDrain *drain)
 	LaWordRange range = {.high = PG_UINT64_MAX,.sample = &sort->sample};
 
 	if (sort->in_order)
-		la_put_as_it_is(drain, spool, &range);
+		la_build_put_as_it_is(drain, spool, &range);
 	else if (drain->are_null)
 	{
 		if (sort->key->nencoded <= 1)
@@ -298,10 +298,10 @@ drain_part(LaDrain *drain)
 	{
 		int64		wanted = Max(spool->nrecords / LA_BUCKET_ENTRIES,
 								 2 * sort_size(spool) / sort->sort_bytes);
-		LaBuckets  *buckets = la_buckets_make(&sort->pool, spool->kind, range.sample,
-											  range.low, range.high, wanted);
+		LaBuckets  *buckets = la_build_buckets_make(&sort->pool, spool->kind, range.sample,
+													range.low, range.high, wanted);
 
-		la_buckets_distribute(buckets, spool, NULL, 0);
+		la_build_buckets_distribute(buckets, spool, NULL, 0);
 		drain_buckets(drain, buckets, &range, sort->count);
 	}
 }
@@ -329,10 +329,10 @@ make_room_for_sorting(LaSort *sort)
 		return;
 	}
 	if (sort->buckets != NULL)
-		la_buckets_to_files(sort->buckets);
-	la_spool_to_file(&sort->spool);
-	la_spool_to_file(&sort->nulls);
-	la_pool_reset(pool, bytes / 2);
+		la_build_buckets_to_files(sort->buckets);
+	la_build_spool_to_file(&sort->spool);
+	la_build_spool_to_file(&sort->nulls);
+	la_build_pool_reset(pool, bytes / 2);
 	sort->sort_bytes = bytes / 2;
 }
 
@@ -340,7 +340,7 @@ make_room_for_sorting(LaSort *sort)
  * Sorts all entries and hands them over to `output`.
  */
 void
-la_drain(LaSort *sort, LaOutput *output)
+la_build_drain(LaSort *sort, LaOutput *output)
 {
 	bool		nulls_first = sort->key->columns[0].nulls_first;
 	LaDrain		drain = {sort, output};

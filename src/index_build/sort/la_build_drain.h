@@ -31,14 +31,14 @@ typedef struct LaWordRange
 	LaSample   *sample;			/* of the words; NULL: of these there is none */
 } LaWordRange;
 
-extern void la_drain(LaSort *sort, LaOutput *output);
+extern void la_build_drain(LaSort *sort, LaOutput *output);
 
 /* Of la_build_put.c: the entries of one spool. */
-extern void la_put_as_it_is(LaDrain *drain, LaSpool *spool,
-							const LaWordRange *range);
-extern void la_put_sorted(LaDrain *drain, LaSpool *spool,
-						  const LaWordRange *range);
-extern void la_put_sorted_by_core(LaDrain *drain, LaSpool *spool,
+extern void la_build_put_as_it_is(LaDrain *drain, LaSpool *spool,
 								  const LaWordRange *range);
+extern void la_build_put_sorted(LaDrain *drain, LaSpool *spool,
+								const LaWordRange *range);
+extern void la_build_put_sorted_by_core(LaDrain *drain, LaSpool *spool,
+										const LaWordRange *range);
 
 #endif							/* LA_BUILD_DRAIN_H */

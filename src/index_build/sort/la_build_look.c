@@ -11,7 +11,7 @@
  * sort, which writes everything once and merges it, as long as little is written
  * more than twice.  It is not so for keys that differ in many words by a little
  * each, such as those of many columns of two values: each pass divides the entries by
- * two.  That is seen in the entries that come first (la_look_is_poor()).
+ * two.  That is seen in the entries that come first (la_build_look_is_poor()).
  *
  *-------------------------------------------------------------------------
  */
@@ -35,32 +35,32 @@
  * Whether the keys of a spool are in order.
  */
 bool
-la_look_in_order(LaSpool *spool, const LaBuildKey *key)
+la_build_look_in_order(LaSpool *spool, const LaBuildKey *key)
 {
 	bool		in_order = spool->ordered;
-	char	   *copy = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(LA_KEPT_BYTES));
+	char	   *copy = palloc(INDEX_SIZE_MASK + 1 + la_build_bytes_size(LA_KEPT_BYTES));
 	IndexTuple	before = NULL;
 	uint64		word = 0;
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_look(spool, &reader);
-	while (in_order && (record = la_spool_next(&reader)) != NULL)
+	la_build_spool_look(spool, &reader);
+	while (in_order && (record = la_build_spool_next(&reader)) != NULL)
 	{
-		IndexTuple	tuple = la_record_tuple(record);
+		IndexTuple	tuple = la_build_record_tuple(record);
 
 		in_order = before == NULL || record->word > word ||
-			la_tuple_compare_order(key, before, tuple) <= 0;
+			la_build_tuple_compare_order(key, before, tuple) <= 0;
 		word = record->word;
 		before = tuple;
 		if (reader.at == reader.end)
 		{
 			/* the next chunk of a file takes the place of this one */
 			before = (IndexTuple) copy;
-			memcpy(before, tuple, la_tuple_size(spool->kind, tuple));
+			memcpy(before, tuple, la_build_record_tuple_size(spool->kind, tuple));
 		}
 	}
-	la_spool_look_end(&reader);
+	la_build_spool_look_end(&reader);
 	pfree(copy);
 	return in_order;
 }
@@ -70,29 +70,29 @@ la_look_in_order(LaSpool *spool, const LaBuildKey *key)
  * it do not agree; LA_NO_WORD if there is none that is found quickly.
  */
 int
-la_look_next_word(LaSpool *spool, const LaBuildKey *key, int word)
+la_build_look_next_word(LaSpool *spool, const LaBuildKey *key, int word)
 {
-	char	   *copy = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(LA_KEPT_BYTES));
+	char	   *copy = palloc(INDEX_SIZE_MASK + 1 + la_build_bytes_size(LA_KEPT_BYTES));
 	IndexTuple	first = NULL;
 	int			next = LA_NO_WORD;
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_look(spool, &reader);
-	while (next > word + 1 && (record = la_spool_next(&reader)) != NULL)
+	la_build_spool_look(spool, &reader);
+	while (next > word + 1 && (record = la_build_spool_next(&reader)) != NULL)
 	{
-		IndexTuple	tuple = la_record_tuple(record);
+		IndexTuple	tuple = la_build_record_tuple(record);
 
 		if (first != NULL)
-			next = la_string_parting_word(key, first, tuple, word + 1, next);
+			next = la_build_string_parting_word(key, first, tuple, word + 1, next);
 		else
 		{
 			/* the next chunk of a file takes the place of this one */
 			first = (IndexTuple) copy;
-			memcpy(first, tuple, la_tuple_size(spool->kind, tuple));
+			memcpy(first, tuple, la_build_record_tuple_size(spool->kind, tuple));
 		}
 	}
-	la_spool_look_end(&reader);
+	la_build_spool_look_end(&reader);
 	pfree(copy);
 	return next;
 }
@@ -102,24 +102,25 @@ la_look_next_word(LaSpool *spool, const LaBuildKey *key, int word)
  * word-th words of theirs, and finds their limits.
  */
 void
-la_look_sample(LaSpool *spool, const LaBuildKey *key, int word,
-			   LaSample *sample, uint64 *low, uint64 *high)
+la_build_look_sample(LaSpool *spool, const LaBuildKey *key, int word,
+					 LaSample *sample, uint64 *low, uint64 *high)
 {
 	LaSpoolReader reader;
 	LaRecord   *record;
 
 	*low = PG_UINT64_MAX;
 	*high = 0;
-	la_spool_look(spool, &reader);
-	while ((record = la_spool_next(&reader)) != NULL)
+	la_build_spool_look(spool, &reader);
+	while ((record = la_build_spool_next(&reader)) != NULL)
 	{
 		uint64		sampled = record->word;
 
 		if (key != NULL)
-			(void) la_string_next_word(key, la_record_tuple(record), word, &sampled);
+			(void) la_build_string_next_word(key, la_build_record_tuple(record), word,
+											 &sampled);
 		*low = Min(*low, sampled);
 		*high = Max(*high, sampled);
-		la_sample_add(sample, sampled);
+		la_build_sample_add(sample, sampled);
 	}
 }
 
@@ -134,8 +135,9 @@ in_order(const LaBuildKey *key, const LaEntry *entries, int count)
 	{
 		if (entries[i].word < entries[i - 1].word ||
 			(entries[i].word == entries[i - 1].word &&
-			 la_tuple_compare_order(key, la_record_tuple(entries[i - 1].record),
-									la_record_tuple(entries[i].record)) > 0))
+			 la_build_tuple_compare_order(key,
+										  la_build_record_tuple(entries[i - 1].record),
+										  la_build_record_tuple(entries[i].record)) > 0))
 			return false;
 	}
 	return true;
@@ -170,7 +172,7 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
 	qsort(entries, count, sizeof(LaEntry), compare_by_word);
 	for (LaEntry *group = entries; group < entries + count; group += size)
 	{
-		IndexTuple	first = la_record_tuple(group->record);
+		IndexTuple	first = la_build_record_tuple(group->record);
 		int			next = LA_NO_WORD;
 
 		for (size = 1; group + size < entries + count &&
@@ -181,8 +183,9 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
 		if (nwords > 1 && key->nencoded > 0)
 		{
 			for (int i = 1; i < size; i++)
-				next = la_string_parting_word(key, first, la_record_tuple(group[i].record),
-											  word + 1, next);
+				next = la_build_string_parting_word(key, first,
+													la_build_record_tuple(group[i].record),
+													word + 1, next);
 		}
 		if (next == LA_NO_WORD)
 		{
@@ -190,8 +193,9 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
 			continue;
 		}
 		for (int i = 0; i < size; i++)
-			(void) la_string_next_word(key, la_record_tuple(group[i].record), next,
-									   &group[i].word);
+			(void) la_build_string_next_word(key, la_build_record_tuple(group[i].record),
+											 next,
+											 &group[i].word);
 		left += count_left(key, group, size, fitting, next, nwords - 1);
 	}
 	return left;
@@ -203,10 +207,10 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
  * the table has been read.
  */
 bool
-la_look_is_poor(const LaBuildKey *key, LaSpool *spool, int64 bytes,
-				double fraction_done)
+la_build_look_is_poor(const LaBuildKey *key, LaSpool *spool, int64 bytes,
+					  double fraction_done)
 {
-	double		expected = (spool->nbytes + la_radix_memory(spool->nrecords)) /
+	double		expected = (spool->nbytes + la_build_radix_memory(spool->nrecords)) /
 		Max(fraction_done, 0.001);
 	int64		step = spool->nrecords / MOST_ENTRIES + 1;
 	int64		position = 0;
@@ -219,15 +223,15 @@ la_look_is_poor(const LaBuildKey *key, LaSpool *spool, int64 bytes,
 	if (expected <= bytes)
 		return false;
 	entries = palloc(MOST_ENTRIES * sizeof(LaEntry));
-	la_spool_look(spool, &reader);
-	while ((record = la_spool_next(&reader)) != NULL)
+	la_build_spool_look(spool, &reader);
+	while ((record = la_build_spool_next(&reader)) != NULL)
 	{
 		if (position++ % step != 0)
 			continue;
 		entries[count].word = record->word;
 		entries[count++].record = record;
 	}
-	la_spool_look_end(&reader);
+	la_build_spool_look_end(&reader);
 	/* half of the memory is for sorting the entries that the other half holds */
 	poor = !in_order(key, entries, count) &&
 		count_left(key, entries, count, Max(count * (bytes / 2) / expected, 8), 0,

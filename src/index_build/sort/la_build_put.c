@@ -34,7 +34,7 @@
 static inline void
 put_tuple(LaOutput *output, LaRecord *record, const LaWordRange *range)
 {
-	output->add_tuple(output, la_record_tuple(record),
+	output->add_tuple(output, la_build_record_tuple(record),
 					  range->word > 0 ? range->first_word : record->word,
 					  record->place);
 }
@@ -43,21 +43,21 @@ put_tuple(LaOutput *output, LaRecord *record, const LaWordRange *range)
  * Hands over the records of a spool in the order in which they are.
  */
 void
-la_put_as_it_is(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
+la_build_put_as_it_is(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
 	LaOutput   *output = drain->output;
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_read(spool, &reader, false);
+	la_build_spool_read(spool, &reader, false);
 	if (spool->kind == LA_RECORD_WORD)
 	{
-		while (la_spool_next_chunk(&reader))
+		while (la_build_spool_next_chunk(&reader))
 			output->add_words(output, (LaRecord *) reader.at,
 							  (reader.end - reader.at) / sizeof(LaRecord));
 		return;
 	}
-	while ((record = la_spool_next(&reader)) != NULL)
+	while ((record = la_build_spool_next(&reader)) != NULL)
 		put_tuple(output, record, range);
 }
 
@@ -67,7 +67,7 @@ la_put_as_it_is(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
  * themselves are.
  */
 void
-la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
+la_build_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
 	LaSort	   *sort = drain->sort;
 	LaOutput   *output = drain->output;
@@ -82,8 +82,8 @@ la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_read(spool, &reader, has_tuples);
-	while ((record = la_spool_next(&reader)) != NULL)
+	la_build_spool_read(spool, &reader, has_tuples);
+	while ((record = la_build_spool_next(&reader)) != NULL)
 	{
 		entries[count].word = record->word;
 		if (has_tuples)
@@ -94,7 +94,7 @@ la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	}
 	Assert(count == spool->nrecords);
 
-	la_radix_sort(&radix, entries, entries + count, count, range->word);
+	la_build_radix_sort(&radix, entries, entries + count, count, range->word);
 	if (!has_tuples)
 		output->add_words(output, (LaRecord *) entries, count);
 	for (int64 i = 0; has_tuples && i < count; i++)
@@ -108,7 +108,7 @@ la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 		}
 		put_tuple(output, entries[i].record, range);
 	}
-	la_spool_release(&reader);
+	la_build_spool_release(&reader);
 	pfree(entries);
 }
 
@@ -143,21 +143,21 @@ add_spool(Tuplesortstate *state, LaDrain *drain, LaSpool *spool)
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_read(spool, &reader, false);
-	while ((record = la_spool_next(&reader)) != NULL)
+	la_build_spool_read(spool, &reader, false);
+	while ((record = la_build_spool_next(&reader)) != NULL)
 	{
 		Datum		values[INDEX_MAX_KEYS];
 		bool		isnull[INDEX_MAX_KEYS];
 		ItemPointerData tid;
 
 		if (key->kind != LA_RECORD_WORD)
-			index_deform_tuple(la_record_tuple(record), key->tupdesc, values,
+			index_deform_tuple(la_build_record_tuple(record), key->tupdesc, values,
 							   isnull);
 		else
 		{
 			isnull[0] = drain->are_null;
 			values[0] = isnull[0] ? (Datum) 0 :
-				la_string_value_of_word(&key->columns[0], record->word);
+				la_build_string_value_of_word(&key->columns[0], record->word);
 		}
 		place_to_sorted_tid(record->place, &tid);
 		tuplesort_putindextuplevalues(state, key->index, &tid, values, isnull);
@@ -183,19 +183,19 @@ put_sorted_tuple(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
 	if (key->kind == LA_RECORD_WORD)
 	{
 		if (!isnull[0])
-			record.word = la_string_word_of_value(&key->columns[0], values[0]);
+			record.word = la_build_string_word_of_value(&key->columns[0], values[0]);
 		output->add_words(output, &record, 1);
 		return;
 	}
 	if (make_word)
-		record.word = la_string_first_word(key, values, isnull);
-	la_place_get_tid(record.place, &tuple->t_tid);
+		record.word = la_build_string_first_word(key, values, isnull);
+	la_build_place_get_tid(record.place, &tuple->t_tid);
 	if (key->kind == LA_RECORD_BYTES)
 	{
 		/* the tuplesort has not kept strings */
 		memcpy(room, tuple, IndexTupleSize(tuple));
 		tuple = room;
-		memset(la_tuple_bytes(tuple), 0, la_bytes_size(0));
+		memset(la_build_record_bytes(tuple), 0, la_build_bytes_size(0));
 	}
 	output->add_tuple(output, tuple, record.word, record.place);
 }
@@ -206,14 +206,14 @@ put_sorted_tuple(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
  * memory for sorting is what chunks beyond the limit leave of it.
  */
 void
-la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
+la_build_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
 	LaSort	   *sort = drain->sort;
 	bool		make_words = range->word == 0 && range->low < range->high;
 	int64		beyond = Max(sort->pool.nallocated - sort->pool.limit, 0);
 	int64		bytes = sort->sort_bytes - beyond * LA_CHUNK_SIZE;
 	uint64		word = range->word > 0 ? range->first_word : spool->first_word;
-	IndexTuple	room = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(0));
+	IndexTuple	room = palloc(INDEX_SIZE_MASK + 1 + la_build_bytes_size(0));
 	IndexTuple	tuple;
 	Tuplesortstate *state =
 		tuplesort_begin_index_btree(sort->heap, sort->key->index, false, false,

@@ -76,9 +76,9 @@ compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
 {
 	if (radix->has_tuples)
 	{
-		int			order = la_tuple_compare_order(radix->key,
-												   la_record_tuple(a->record),
-												   la_record_tuple(b->record));
+		int			order = la_build_tuple_compare_order(radix->key,
+														 la_build_record_tuple(a->record),
+														 la_build_record_tuple(b->record));
 
 		if (order != 0)
 			return order;
@@ -150,8 +150,9 @@ load_word(RadixSort *sort, const Group *group, bool *differ)
 	{
 		/* a word of a text that is compressed may take long */
 		CHECK_FOR_INTERRUPTS();
-		if (!la_string_next_word(sort->radix->key, la_record_tuple(entries[i].record),
-								 group->word, &entries[i].word))
+		if (!la_build_string_next_word(sort->radix->key,
+									   la_build_record_tuple(entries[i].record),
+									   group->word, &entries[i].word))
 		{
 			*differ = false;
 			return false;
@@ -181,20 +182,20 @@ sort_equal_words(RadixSort *sort, Group group)
 		if (!load_word(sort, &group, &differ))
 		{
 			/* the strings are equal */
-			if (!radix->places_disordered && la_key_is_complete(radix->key))
+			if (!radix->places_disordered && la_build_key_is_complete(radix->key))
 				return;
 		}
 		else if (!differ)
 		{
-			IndexTuple	first = la_record_tuple(entries[0].record);
+			IndexTuple	first = la_build_record_tuple(entries[0].record);
 			int			next = PG_INT32_MAX;
 
 			for (int64 i = 1; i < group.count && next > group.word + 1; i++)
 			{
 				CHECK_FOR_INTERRUPTS();
-				next = la_string_parting_word(radix->key, first,
-											  la_record_tuple(entries[i].record),
-											  group.word + 1, next);
+				next = la_build_string_parting_word(radix->key, first,
+													la_build_record_tuple(entries[i].record),
+													group.word + 1, next);
 			}
 			differ = next < PG_INT32_MAX;
 			group.word = next;
@@ -306,8 +307,8 @@ sort_by_digit(RadixSort *sort, const Group *group, uint64 low, uint64 high)
  * they carry.  `copy` has room for as many.
  */
 void
-la_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
-			  int64 count, int word)
+la_build_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
+					int64 count, int word)
 {
 	RadixSort	sort = {radix, entries, copy};
 

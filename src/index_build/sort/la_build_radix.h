@@ -46,12 +46,12 @@ typedef struct LaRadix
  * Memory for sorting so many entries.
  */
 static inline int64
-la_radix_memory(int64 count)
+la_build_radix_memory(int64 count)
 {
 	return count * (2 * sizeof(LaEntry) + LA_RADIX_GROUP_BYTES);
 }
 
-extern void la_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
-						  int64 count, int word);
+extern void la_build_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
+								int64 count, int word);
 
 #endif							/* LA_BUILD_RADIX_H */

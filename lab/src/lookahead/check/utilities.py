@@ -54,7 +54,7 @@ _TYPES = ": see docs/limitations.md, index builds"
 _TOO_LITTLE = {"max_parallel_maintenance_workers": "0", "maintenance_work_mem": "below 2 MB"}
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # How sure it is that an index whose first column `a` has type `t` is built: LaBuildKey's kinds, and
-# la_collation_is_shifted() of all columns of the index or the table. 0: never; 1: that depends.
+# la_build_collation_is_shifted() of all columns of the index or table. 0: never; 1: that depends.
 _FIT = """
     CASE WHEN t.oid < 16384 AND t.typname ~ '^(bool|char|int[248]|oid|float[48]|numeric|uuid|bytea|'
                  'inet|cidr|macaddr|date|time|timestamp|timestamptz|text|varchar)$'

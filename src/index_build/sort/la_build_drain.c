@@ -25,6 +25,7 @@
 
 #include "index_build/sort/la_build_drain.h"
 #include "index_build/sort/la_build_look.h"
+#include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
 
 /*

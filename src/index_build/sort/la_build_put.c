@@ -17,7 +17,7 @@
 #include "utils/tuplesort.h"
 
 #include "index_build/keys/la_build_string.h"
-#include "index_build/sort/la_build_drain.h"
+#include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
 
 /*

@@ -101,4 +101,6 @@ la_build_record_size(LaRecordKind kind, const LaRecord *record)
 		la_build_record_tuple_size(kind, la_build_record_tuple(record));
 }
 
+extern void la_build_record_copy(void *to, const void *from, Size size);
+
 #endif							/* LA_BUILD_RECORD_H */

@@ -40,17 +40,6 @@
 #define MIN_CHUNKS 8
 
 /*
- * memcpy() for index tuples.  Where the compiler can tell that a size is
- * small, as it can of IndexTupleSize(), it makes a string instruction of
- * memcpy(), whose start takes longer than the whole call does.  Here it cannot.
- */
-pg_noinline void
-la_build_tuple_copy(void *to, const void *from, Size size)
-{
-	memcpy(to, from, size);
-}
-
-/*
  * Most chunks of a pool of the given size.
  */
 static int64

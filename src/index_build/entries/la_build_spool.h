@@ -87,7 +87,6 @@ typedef struct LaSpoolReader
 	char	   *end;
 } LaSpoolReader;
 
-extern void la_build_tuple_copy(void *to, const void *from, Size size);
 extern void la_build_pool_init(LaChunkPool *pool, int64 bytes);
 extern void la_build_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_build_spool_init(LaSpool *spool, LaChunkPool *pool,
@@ -143,8 +142,8 @@ la_build_spool_add_copy(LaSpool *spool, uint64 word, const LaRecord *record)
 	LaRecord   *copy = la_build_spool_add(spool, word, record->place, size);
 
 	if (size > sizeof(LaRecord))
-		la_build_tuple_copy(la_build_record_tuple(copy), la_build_record_tuple(record),
-							size - sizeof(LaRecord));
+		la_build_record_copy(la_build_record_tuple(copy), la_build_record_tuple(record),
+							 size - sizeof(LaRecord));
 	return size;
 }
 

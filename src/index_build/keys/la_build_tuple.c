@@ -13,7 +13,7 @@
 #include "access/tupmacs.h"
 #include "varatt.h"
 
-#include "index_build/entries/la_build_spool.h"
+#include "index_build/entries/la_build_record.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
 
@@ -87,7 +87,7 @@ la_build_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
 		tuple->t_info |= INDEX_VAR_MASK;
 		if (VARATT_IS_SHORT(value))
 		{
-			la_build_tuple_copy(at, value, VARSIZE_SHORT(value));
+			la_build_record_copy(at, value, VARSIZE_SHORT(value));
 			at += VARSIZE_SHORT(value);
 		}
 		else
@@ -95,7 +95,7 @@ la_build_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
 			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
 
 			SET_VARSIZE_SHORT(at, length);
-			la_build_tuple_copy(at + 1, VARDATA(value), length - 1);
+			la_build_record_copy(at + 1, VARDATA(value), length - 1);
 			at += length;
 		}
 	}

@@ -29,7 +29,7 @@
 #include "utils/injection_point.h"
 #include "utils/rel.h"
 
-#include "index_build/entries/la_build_spool.h"
+#include "index_build/entries/la_build_record.h"
 #include "index_build/keys/la_build_tuple.h"
 #include "index_build/load/la_build_load.h"
 #include "index_build/load/la_build_tree.h"
@@ -256,7 +256,7 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	else if (load->tree.leaf == NULL)
 		la_build_tree_begin_leaves(&load->tree);
 	load->word = word;
-	la_build_tuple_copy(load->base, tuple, size);
+	la_build_record_copy(load->base, tuple, size);
 	load->base_size = size;
 	load->tids[0] = tuple->t_tid;
 	load->ntids = 1;

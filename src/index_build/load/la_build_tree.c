@@ -22,7 +22,7 @@
 #include "pgstat.h"
 #include "utils/rel.h"
 
-#include "index_build/entries/la_build_spool.h"
+#include "index_build/entries/la_build_record.h"
 #include "index_build/load/la_build_tree.h"
 
 static void add_item(LaTree *tree, LaLevel *level, IndexTuple tuple,
@@ -103,7 +103,7 @@ put_item(Page page, OffsetNumber offset, const IndexTupleData *tuple, Size size)
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper -= MAXALIGN(size);
 	ItemIdSetNormal(PageGetItemId(page, offset), header->pd_upper, size);
-	la_build_tuple_copy((char *) page + header->pd_upper, tuple, size);
+	la_build_record_copy((char *) page + header->pd_upper, tuple, size);
 }
 
 /*

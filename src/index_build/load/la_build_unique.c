@@ -12,7 +12,7 @@
 
 #include "access/genam.h"
 
-#include "index_build/entries/la_build_spool.h"
+#include "index_build/entries/la_build_record.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/load/la_build_unique.h"
 
@@ -73,7 +73,7 @@ la_build_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
 		report_duplicate(check, values, isnull);
 	}
 	check->has_live = true;
-	la_build_tuple_copy(check->live, tuple, IndexTupleSize(tuple));
+	la_build_record_copy(check->live, tuple, IndexTupleSize(tuple));
 }
 
 /*

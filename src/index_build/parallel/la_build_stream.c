@@ -17,7 +17,7 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 
-#include "index_build/entries/la_build_spool.h"
+#include "index_build/entries/la_build_record.h"
 #include "index_build/parallel/la_build_stream.h"
 
 /*
@@ -116,7 +116,7 @@ sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	record = (LaRecord *) (sender->batch + sender->used);
 	record->word = word;
 	record->place = place;
-	la_build_tuple_copy(la_build_record_tuple(record), tuple, size);
+	la_build_record_copy(la_build_record_tuple(record), tuple, size);
 	sender->used += sizeof(LaRecord) + size;
 }
 

@@ -199,9 +199,9 @@ add_in_order(LaSort *sort, IndexTuple tuple, uint64 place, bool isnull)
 	copy = la_build_record_tuple(la_build_spool_add(spool, 0, place,
 													sizeof(LaRecord) + size +
 													la_build_bytes_size(0)));
-	la_build_tuple_copy(copy, tuple, size);
+	la_build_record_copy(copy, tuple, size);
 	la_build_record_bytes(copy)->length = 0;
-	la_build_tuple_copy(last, tuple, size);
+	la_build_record_copy(last, tuple, size);
 	return true;
 }
 

@@ -15,6 +15,9 @@
 #include "index_build/entries/la_build_output.h"
 #include "index_build/keys/la_build_key.h"
 
+/* Most finished pages that are kept before they are written: 4 MB. */
+#define LA_BUILD_BATCH_BLOCKS ((4 * 1024 * 1024) / BLCKSZ)
+
 typedef struct LaLoad LaLoad;
 
 extern LaLoad *la_build_load_begin(Relation heap, Relation index,

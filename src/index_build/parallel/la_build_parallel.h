@@ -17,9 +17,6 @@
 #include "index_build/keys/la_build_key.h"
 #include "la_reason.h"
 
-/* Most finished pages that are kept before they are written: 4 MB. */
-#define LA_BUILD_BATCH_BLOCKS ((4 * 1024 * 1024) / BLCKSZ)
-
 extern bool la_build_parallel_has_memory(int nworkers, int64 memory);
 extern bool la_build_parallel(Relation heap, Relation index, IndexInfo *indexInfo,
 							  LaBuildKey *key, Snapshot snapshot, int64 memory,

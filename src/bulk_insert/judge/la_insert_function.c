@@ -82,6 +82,5 @@ la_insert_search_function(LaInsertSearch *search, Oid function)
 	else if (la_plain_calls_by_name(function, NULL))
 		return true;
 	return la_insert_function_is_volatile(function) &&
-		(search->late ||
-		 !is_blind(function));
+		(search->deferred || !is_blind(function));
 }

@@ -17,7 +17,9 @@
  */
 typedef struct LaInsertSearch
 {
-	bool		late;			/* does any volatile function count? */
+	bool		deferred;		/* may it be evaluated when later rows have
+								 * been made?  Then any volatile function
+								 * counts */
 	Oid			harmless;		/* the function that was looked at last */
 	List	   *functions;		/* of users, that have been looked at */
 	List	   *types;			/* the same */

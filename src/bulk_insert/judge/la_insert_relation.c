@@ -310,17 +310,18 @@ la_insert_calls(const ResultRelInfo *target)
 {
 	Relation	table = target->ri_RelationDesc;
 	LaInsertSearch search = {0};
-	LaInsertSearch late = {.late = true};
+	LaInsertSearch deferred = {.deferred = true};
 	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
 										   look_at_stored, table);
 	LaInsertCalls key = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
 		la_insert_known(LA_INSERT_KEY, RelationGetRelid(table), look_at_key, table);
 
 	if (la_insert_classes_see_rows() || stored == LA_CALLS_SEEING || key == LA_CALLS_SEEING ||
-		search_indexes(target, &late) || search_conditions(target, &late) ||
+		search_indexes(target, &deferred) || search_conditions(target, &deferred) ||
 		(table->rd_rel->relispartition && target->ri_RootResultRelInfo == NULL &&
 		 la_insert_search((Node *) RelationGetPartitionQual(table), &search)))
 		return LA_CALLS_SEEING;
 	return Max(Max(stored, key),
-			   Max(la_insert_search_result(&search), la_insert_search_result(&late)));
+			   Max(la_insert_search_result(&search),
+				   la_insert_search_result(&deferred)));
 }

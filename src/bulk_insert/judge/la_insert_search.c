@@ -94,7 +94,7 @@ add_columns(List **types, Oid table)
 static bool
 function_sees_rows(Oid function)
 {
-	LaInsertSearch search = {.late = true};
+	LaInsertSearch search = {.deferred = true};
 
 	return la_insert_search_function(&search, function);
 }
@@ -462,9 +462,9 @@ walk(Node *node, void *context)
 
 /*
  * Can evaluating this call a volatile function that could look at tables?  Of a query,
- * an expression, or a list of expressions.  One that is evaluated late, when later rows
- * have been made (LaInsertSearch.late), must not call any volatile function: the current
- * value of a sequence and the next random number depend on that.
+ * an expression, or a list of expressions.  One that is evaluated when later rows have been
+ * made (LaInsertSearch.deferred) must not call any volatile function: the current value of a
+ * sequence and the next random number depend on that.
  */
 bool
 la_insert_search(Node *expression, LaInsertSearch *search)

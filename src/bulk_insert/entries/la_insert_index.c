@@ -149,7 +149,7 @@ report_as_insert(Relation table, Relation index, MemoryContext context)
  * heap.c, but that the planner's statistics stay as they are: an insert does not change them.
  */
 static void
-rebuild(Relation table, Relation index)
+rebuild_index(Relation table, Relation index)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_lookahead insert: index",
@@ -340,7 +340,7 @@ begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
 }
 
 static void
-collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
+collect_entry(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		is_null[INDEX_MAX_KEYS];
@@ -380,7 +380,7 @@ la_insert_indexes_add(LaInsertIndexes *indexes, TupleTableSlot *row)
 		LaInsertIndex *index = &indexes->collected[i];
 
 		if (!index->rebuild && has_entry(index, indexes->estate, context))
-			collect(indexes, index, row);
+			collect_entry(indexes, index, row);
 	}
 }
 
@@ -397,7 +397,7 @@ la_insert_indexes_end(LaInsertIndexes *indexes)
 		if (index->sort != NULL)
 			insert_collected(indexes, index);
 		if (index->rebuild)
-			rebuild(indexes->at_once.ri_RelationDesc,
-					index->relation);
+			rebuild_index(indexes->at_once.ri_RelationDesc,
+						  index->relation);
 	}
 }

@@ -332,7 +332,7 @@ calls_nothing(const Node *node)
 	}
 }
 
-static bool walk(Node *node, void *context);
+static bool search_walker(Node *node, void *context);
 
 /*
  * What a node calls besides the functions that check_functions_in_node() finds, and the nodes
@@ -359,7 +359,7 @@ search_node(Node *node, LaInsertSearch *search)
 			return la_insert_search_function(search, ((WindowClause *) node)->startInRangeFunc) ||
 				la_insert_search_function(search, ((WindowClause *) node)->endInRangeFunc);
 		case T_SetOperationStmt:
-			return walk((Node *) ((SetOperationStmt *) node)->groupClauses, search);
+			return search_walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
 			return search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
 				is_users_call(((RangeTblFunction *) node)->funcexpr);
@@ -419,7 +419,7 @@ search_other(Node *node, LaInsertSearch *search)
 		  check_functions_in_node(node, sees_rows, search)) ||
 		 search_node(node, search)))
 		return true;
-	return expression_tree_walker(node, walk, search);
+	return expression_tree_walker(node, search_walker, search);
 }
 
 /*
@@ -429,7 +429,7 @@ search_other(Node *node, LaInsertSearch *search)
  * hundreds, in as many columns.
  */
 static bool
-walk(Node *node, void *context)
+search_walker(Node *node, void *context)
 {
 	Oid			type;
 
@@ -451,9 +451,9 @@ walk(Node *node, void *context)
 			return la_insert_search_type(context, type) ||
 				(((Param *) node)->paramkind == PARAM_EXTERN && says_nothing(type));
 		case T_TargetEntry:
-			return walk((Node *) ((TargetEntry *) node)->expr, context);
+			return search_walker((Node *) ((TargetEntry *) node)->expr, context);
 		case T_Query:
-			return query_tree_walker((Query *) node, walk, context,
+			return query_tree_walker((Query *) node, search_walker, context,
 									 QTW_EXAMINE_SORTGROUP);
 		default:
 			return search_other(node, context);
@@ -469,5 +469,5 @@ walk(Node *node, void *context)
 bool
 la_insert_search(Node *expression, LaInsertSearch *search)
 {
-	return walk(expression, search);
+	return search_walker(expression, search);
 }

@@ -104,7 +104,7 @@ has_room_elsewhere(LaInsertExtent *extent, Size row_length)
  * when the disk is full.
  */
 static void
-extend(void *arg)
+extend_table(void *arg)
 {
 	LaInsertExtent *extent = arg;
 	uint32		blocks = extent->wanted;
@@ -148,7 +148,7 @@ try_to_extend(LaInsertExtent *extent, uint32 blocks)
 	int			category;
 
 	extent->wanted = blocks;
-	error = la_try(extend, extent);
+	error = la_try(extend_table, extent);
 	if (error == NULL)
 		return true;
 	category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
@@ -165,7 +165,7 @@ try_to_extend(LaInsertExtent *extent, uint32 blocks)
  * any, which core will find out again and say.
  */
 static bool
-reserve(LaInsertExtent *extent, uint32 blocks)
+reserve_pages(LaInsertExtent *extent, uint32 blocks)
 {
 	bool		done = false;
 
@@ -183,7 +183,7 @@ reserve(LaInsertExtent *extent, uint32 blocks)
  * By how many pages to extend the table.
  */
 static uint32
-step(const LaInsertExtent *extent)
+next_step(const LaInsertExtent *extent)
 {
 	uint32		blocks = extent->filled / SHARE;
 
@@ -209,7 +209,7 @@ la_insert_extent_ensure(LaInsertExtent *extent, Size row_length)
 		return false;
 	if (has_room_elsewhere(extent, row_length))
 		return false;
-	return reserve(extent, step(extent));
+	return reserve_pages(extent, next_step(extent));
 }
 
 /*

@@ -76,7 +76,7 @@ la_insert_file_begin(LaInsertBatch *batch, CommandId cid, int options,
  * Appends the batch as a page, and gives it another image.
  */
 static void
-put(LaInsertFile *file)
+put_page(LaInsertFile *file)
 {
 	LaInsertBatch *batch = file->batch;
 
@@ -112,7 +112,7 @@ la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 
 	if (room == LA_INSERT_FULL)
 	{
-		put(file);
+		put_page(file);
 		room = la_insert_image_add(&batch->image, batch->spare, row);
 	}
 	if (room != LA_INSERT_WIDE)
@@ -122,7 +122,7 @@ la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 	tuple = la_insert_toast(batch, batch->table, row, file->options);
 	while (la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data,
 									 tuple->t_len) == LA_INSERT_FULL)
-		put(file);
+		put_page(file);
 	return true;
 }
 
@@ -133,7 +133,7 @@ void
 la_insert_file_end(LaInsertFile *file)
 {
 	if (file->batch->image.rows > 0)
-		put(file);
+		put_page(file);
 	la_page_writer_end(file->pages);
 	RelationSetTargetBlock(file->batch->table, file->next - 1);
 }

@@ -179,7 +179,7 @@ has_room(const LaInsertImage *image, Size spare, Size length)
  * PageAddItemExtended() in bufpage.c, for a page without unused line pointers.
  */
 static char *
-place(LaInsertImage *image, Size length)
+take_place(LaInsertImage *image, Size length)
 {
 	PageHeader	page = (PageHeader) image->page;
 
@@ -206,7 +206,7 @@ la_insert_image_add(LaInsertImage *image, Size spare, TupleTableSlot *slot)
 		return LA_INSERT_WIDE;
 	if (!has_room(image, spare, row.length))
 		return LA_INSERT_FULL;
-	at = place(image, row.length);
+	at = take_place(image, row.length);
 	memset(at, 0, MAXALIGN(row.length));
 	if (!la_insert_row_form(&row, (HeapTupleHeader) at))
 	{
@@ -231,7 +231,7 @@ la_insert_image_add_tuple(LaInsertImage *image, Size spare,
 
 	if (!has_room(image, spare, length))
 		return LA_INSERT_FULL;
-	at = place(image, length);
+	at = take_place(image, length);
 	memcpy(at, tuple, length);
 	memset(at + length, 0, MAXALIGN(length) - length);
 	image->toasted |= (tuple->t_infomask & HEAP_HASEXTERNAL) != 0;

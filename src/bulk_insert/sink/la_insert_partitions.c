@@ -120,7 +120,7 @@ waiting_at(const LaInsertPool *pool, LaInsertPlace place)
  * The row at the end of what is used becomes the last of its queue.
  */
 static void
-append(LaInsertPool *pool, Waiting *waiting)
+append_to_queue(LaInsertPool *pool, Waiting *waiting)
 {
 	LaInsertQueue *queue = waiting->queue;
 	LaInsertPlace place = pool->used / MAXIMUM_ALIGNOF;
@@ -154,7 +154,7 @@ let_wait(LaInsertPool *pool, LaInsertQueue *queue, TupleTableSlot *slot)
 	waiting->length = row.length;
 	if (pool->line != NULL)
 		*line_of(waiting) = *pool->line;
-	append(pool, waiting);
+	append_to_queue(pool, waiting);
 	queue->rows++;
 	queue->bytes += MAXALIGN(row.length) + sizeof(ItemIdData);
 	return LA_INSERT_ADDED;
@@ -203,7 +203,7 @@ fill_page(LaInsertPool *pool, LaInsertTarget *target)
  * Moves all rows together.  They stay in order, so that the links can be made anew.
  */
 static void
-compact(LaInsertPool *pool)
+compact_pool(LaInsertPool *pool)
 {
 	Size		end = pool->used;
 	Size		size;
@@ -221,7 +221,7 @@ compact(LaInsertPool *pool)
 			queue->first = 0;
 		waiting->next = 0;
 		waiting = memmove(pool->memory + pool->used, waiting, size);
-		append(pool, waiting);
+		append_to_queue(pool, waiting);
 	}
 }
 
@@ -238,7 +238,7 @@ page_room(const LaInsertTarget *target)
  * So many pages of a partition will be filled now.
  */
 static void
-expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
+expect_pages(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
 {
 	la_insert_target_expect(target, pages, PAGES_AHEAD / route->count);
 }
@@ -256,12 +256,12 @@ flush_queue(LaInsertRoute *route, LaInsertTarget *target, bool all)
 							 target->relation->ri_RelationDesc);
 	while (target->queue.bytes > room)
 	{
-		expect(route, target, target->queue.bytes / room);
+		expect_pages(route, target, target->queue.bytes / room);
 		fill_page(route->pool, target);
 		la_insert_target_flush_page(target);
 	}
 	if (all)
-		expect(route, target, 1);
+		expect_pages(route, target, 1);
 	while (all && target->queue.rows > 0)
 	{
 		fill_page(route->pool, target);
@@ -281,7 +281,7 @@ la_insert_partitions_flush(LaInsertRoute *route)
 	for (int i = 0; i < route->waiting; i++)
 		flush_queue(route, route->targets[i], true);
 	route->waiting = 0;
-	compact(route->pool);
+	compact_pool(route->pool);
 }
 
 /*
@@ -335,7 +335,7 @@ make_room(LaInsertRoute *route)
 		target->number = count++;
 	}
 	route->waiting = count;
-	compact(route->pool);
+	compact_pool(route->pool);
 }
 
 /*

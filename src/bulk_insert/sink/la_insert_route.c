@@ -203,7 +203,7 @@ read_bounds(LaInsertRoute *route)
  * Rows of this partition are left to core.
  */
 static void
-refuse(LaInsertRoute *route, ResultRelInfo *partition, LaReason reason)
+refuse_partition(LaInsertRoute *route, ResultRelInfo *partition, LaReason reason)
 {
 	route->reason = reason;
 	partition->ri_CopyMultiInsertBuffer =
@@ -229,7 +229,7 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 		reason = LA_REASON_VOLATILE;
 	if (reason != LA_REASON_NONE)
 	{
-		refuse(route, partition, reason);
+		refuse_partition(route, partition, reason);
 		return NULL;
 	}
 	caller = MemoryContextSwitchTo(route->common->estate->es_query_cxt);
@@ -353,7 +353,7 @@ la_insert_route_collect(LaInsertRoute *route)
 
 		if (la_insert_calls(target->relation) == LA_CALLS_SEEING)
 		{
-			refuse(route, target->relation, LA_REASON_VOLATILE);
+			refuse_partition(route, target->relation, LA_REASON_VOLATILE);
 			continue;
 		}
 		la_insert_target_collect(target);

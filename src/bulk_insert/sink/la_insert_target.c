@@ -295,7 +295,7 @@ finish_rows(LaInsertTarget *target)
  * Inserts what has been collected, some rows, into an empty page of ours if there is one.
  */
 static void
-flush(LaInsertTarget *target, Buffer buffer)
+flush_batch(LaInsertTarget *target, Buffer buffer)
 {
 	LaInsertCommon *common = target->common;
 	LaInsertBatch *batch = common->batch;
@@ -326,7 +326,7 @@ la_insert_target_flush_rest(LaInsertTarget *target)
 	if (target->common->batch->image.toasted)
 		la_insert_target_flush_page(target);
 	else
-		flush(target, InvalidBuffer);
+		flush_batch(target, InvalidBuffer);
 }
 
 /*
@@ -360,7 +360,7 @@ la_insert_target_flush_page(LaInsertTarget *target)
 		buffer = la_insert_extent_take(&target->extent);
 	if (!BufferIsValid(buffer) && batch->image.toasted)
 		buffer = la_insert_extent_single(&target->extent);
-	flush(target, buffer);
+	flush_batch(target, buffer);
 }
 
 /*

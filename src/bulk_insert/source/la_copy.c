@@ -81,7 +81,7 @@ has_option(const CopyStmt *statement, const char *name)
  * LA_REASON_DISABLED of something that is no table, or that core refuses.
  */
 static LaReason
-unsuitable(const CopyStmt *statement, Relation table)
+unsuitable_copy(const CopyStmt *statement, Relation table)
 {
 	bool		partitioned = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	LaReason	reason;
@@ -146,7 +146,7 @@ as_expected(CopyFromState state, const ParseState *pstate, Relation table)
  * Copies the rows, and returns their number.
  */
 static uint64
-copy(const LaUtility *utility, Relation table)
+copy_rows(const LaUtility *utility, Relation table)
 {
 	ParseState *pstate = make_parsestate(NULL);
 	Node	   *statement = utility->statement->utilityStmt;
@@ -189,7 +189,7 @@ la_copy_run(const LaUtility *utility, QueryCompletion *qc)
 	if (table == NULL)
 		return false;
 	reason = self_check.failed ? LA_REASON_SELF_CHECK :
-		unsuitable(statement, table);
+		unsuitable_copy(statement, table);
 	if (reason != LA_REASON_NONE)
 	{
 		if (reason != LA_REASON_DISABLED)
@@ -198,7 +198,7 @@ la_copy_run(const LaUtility *utility, QueryCompletion *qc)
 		return false;
 	}
 
-	rows = copy(utility, table);
+	rows = copy_rows(utility, table);
 	table_close(table, NoLock);
 	if (qc != NULL)
 		SetQueryCompletion(qc, CMDTAG_COPY, rows);

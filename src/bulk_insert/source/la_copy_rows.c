@@ -125,7 +125,7 @@ judge_copy(CopyFromState state, const ResultRelInfo *target, bool *runs_user_cod
  * Rows will come.
  */
 static void
-prepare(LaCopy *copy)
+prepare_rows(LaCopy *copy)
 {
 	CopyFromState state = copy->state;
 	EState	   *estate = copy->estate;
@@ -147,7 +147,7 @@ prepare(LaCopy *copy)
  * Closes the table, and frees what belongs to the copy.
  */
 static void
-end(LaCopy *copy)
+close_table(LaCopy *copy)
 {
 	EState	   *estate = copy->estate;
 
@@ -190,7 +190,7 @@ next_row(LaCopy *copy)
  * From now on rows are collected.  How many bytes is known of a file.
  */
 static void
-collect(LaCopy *copy)
+begin_collecting(LaCopy *copy)
 {
 	const CopyFromState state = copy->state;
 	LaInsertTable *into = &copy->into;
@@ -315,7 +315,7 @@ insert_rows(LaCopy *copy)
 	if (!next_row(copy))
 		return;
 	copy->counters.scans++;
-	collect(copy);
+	begin_collecting(copy);
 	do
 	{
 		if (unlikely(copy->needed != NULL) &&
@@ -325,7 +325,7 @@ insert_rows(LaCopy *copy)
 			quote_no_line(copy, la_insert_table_end);
 			MemoryContextDelete(copy->collected);
 			la_needed_provide(copy->needed);
-			collect(copy);
+			begin_collecting(copy);
 		}
 		if (la_insert_table_add(&copy->into, copy->row) ||
 			insert_single(copy))
@@ -354,11 +354,11 @@ la_copy_rows(CopyFromState state)
 	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
 	if (reason != LA_REASON_NONE)
 	{
-		end(&copy);
+		close_table(&copy);
 		return CopyFrom(state);
 	}
 
-	prepare(&copy);
+	prepare_rows(&copy);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 	PG_TRY();
@@ -373,6 +373,6 @@ la_copy_rows(CopyFromState state)
 	error_context_stack = callback.previous;
 	ExecASInsertTriggers(copy.estate, copy.relation, NULL);
 	AfterTriggerEndQuery(copy.estate);
-	end(&copy);
+	close_table(&copy);
 	return copy.rows;
 }

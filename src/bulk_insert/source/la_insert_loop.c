@@ -142,7 +142,7 @@ insert_single_rows(LaInsert *insert)
  * left to core, too.
  */
 static void
-leave(LaNode *node, LaReason reason)
+leave_to_core(LaNode *node, LaReason reason)
 {
 	node->reason = reason;
 	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
@@ -169,7 +169,7 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	calls = la_insert_calls(table->root);
 	if (calls == LA_CALLS_SEEING)
 	{
-		leave(node, LA_REASON_VOLATILE);
+		leave_to_core(node, LA_REASON_VOLATILE);
 		return row;
 	}
 	node->counters.scans++;
@@ -180,7 +180,7 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	{
 		if (!la_insert_table_add(table, row))
 		{
-			leave(node, table->route->reason);
+			leave_to_core(node, table->route->reason);
 			break;
 		}
 		count_row(insert);

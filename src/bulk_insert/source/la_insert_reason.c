@@ -132,7 +132,7 @@ la_insert_judge_query(Query *query)
  * its query.
  */
 static void
-mark(PlannedStmt *plan, const LaJudgement *judgement)
+mark_insert(PlannedStmt *plan, const LaJudgement *judgement)
 {
 	ModifyTable *insert = (ModifyTable *) plan->planTree;
 	RangeTblEntry *target;
@@ -173,7 +173,7 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 	if (likely(judgement->reason == NO_JUDGEMENT))
 		return;
 	if (plan->commandType == CMD_INSERT)
-		mark(plan, judgement);
+		mark_insert(plan, judgement);
 	else
 		la_insert_note_plan(plan, unsuitable_filling(judgement));
 }

@@ -220,7 +220,7 @@ read_core(const DestReceiver *receiver, CoreReceiver *result)
 }
 
 static LaReason
-unsuitable(Receiver *receiver)
+unsuitable_receiver(Receiver *receiver)
 {
 	LaReason	reason = LA_REASON_NONE;
 	bool		expected;
@@ -248,7 +248,7 @@ unsuitable(Receiver *receiver)
  * receiveSlot.
  */
 static bool
-receive(TupleTableSlot *row, DestReceiver *self)
+receiver_receive(TupleTableSlot *row, DestReceiver *self)
 {
 	Receiver   *receiver = (Receiver *) self;
 	const CoreReceiver *target = &receiver->target;
@@ -281,24 +281,24 @@ receive(TupleTableSlot *row, DestReceiver *self)
  * rStartup: the table is made.
  */
 static void
-startup(DestReceiver *self, int operation, TupleDesc row_type)
+receiver_startup(DestReceiver *self, int operation, TupleDesc row_type)
 {
 	Receiver   *receiver = (Receiver *) self;
 	LaReason   *reason = &receiver->report.reason;
 
 	receiver->core->rStartup(receiver->core, operation, row_type);
 	if (*reason == LA_REASON_NONE)
-		*reason = unsuitable(receiver);
+		*reason = unsuitable_receiver(receiver);
 	la_stats_count(LA_FEATURE_BULK_INSERT, *reason, false);
 	if (*reason == LA_REASON_NONE)
-		receiver->pub.receiveSlot = receive;
+		receiver->pub.receiveSlot = receiver_receive;
 }
 
 /*
  * rShutdown: there are no more rows.
  */
 static void
-shutdown(DestReceiver *self)
+receiver_shutdown(DestReceiver *self)
 {
 	Receiver   *receiver = (Receiver *) self;
 
@@ -313,7 +313,7 @@ shutdown(DestReceiver *self)
  * rDestroy: nobody calls it, because the query gets core's receiver back.
  */
 static void
-destroy(DestReceiver *self)
+receiver_destroy(DestReceiver *self)
 {
 	((Receiver *) self)->core->rDestroy(((Receiver *) self)->core);
 }
@@ -334,9 +334,9 @@ la_insert_begin_filling(QueryDesc *query)
 	receiver = MemoryContextAllocZero(query->estate->es_query_cxt,
 									  sizeof(Receiver));
 	receiver->pub.receiveSlot = pass_on;
-	receiver->pub.rStartup = startup;
-	receiver->pub.rShutdown = shutdown;
-	receiver->pub.rDestroy = destroy;
+	receiver->pub.rStartup = receiver_startup;
+	receiver->pub.rShutdown = receiver_shutdown;
+	receiver->pub.rDestroy = receiver_destroy;
 	receiver->pub.mydest = query->dest->mydest;
 	receiver->core = query->dest;
 	receiver->query = query;
@@ -350,6 +350,6 @@ la_insert_begin_filling(QueryDesc *query)
 void
 la_insert_end_filling(QueryDesc *query)
 {
-	if (query->dest->rStartup == startup)
+	if (query->dest->rStartup == receiver_startup)
 		query->dest = ((Receiver *) query->dest)->core;
 }

@@ -104,7 +104,7 @@ begin_streams(LaMerge *merge)
  * Goes on after the entry that came first has been taken.
  */
 static inline void
-advance(LaMerge *merge)
+advance_least(LaMerge *merge)
 {
 	la_build_stream_next(merge->least);
 	if (merge->nstreams > 1 || merge->least->part != merge->part)
@@ -149,7 +149,7 @@ merge_add_words(LaOutput *output, const LaRecord *records, int64 count)
 			   word_precedes(merge->least->record, &records[i]))
 		{
 			add_word(merge, merge->least->record);
-			advance(merge);
+			advance_least(merge);
 		}
 		add_word(merge, &records[i]);
 	}
@@ -162,7 +162,7 @@ put_least_tuple(LaMerge *merge)
 
 	merge->next->add_tuple(merge->next, la_build_record_tuple(record), record->word,
 						   record->place);
-	advance(merge);
+	advance_least(merge);
 }
 
 static void
@@ -193,7 +193,7 @@ merge_end_part(LaOutput *output)
 			continue;
 		}
 		add_word(merge, merge->least->record);
-		advance(merge);
+		advance_least(merge);
 	}
 	if (merge->nbuffered > 0)
 		put_buffer(merge);

@@ -377,7 +377,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
  * does this worker's part.
  */
 static void
-work(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
+do_worker_part(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
 {
 	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
 	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
@@ -422,7 +422,7 @@ pg_lookahead_build_worker(dsm_segment *seg, shm_toc *toc)
 	shm_mq_set_sender(queue, MyProc);
 
 	InstrStartParallelQuery();
-	work(shared, toc, shm_mq_attach(queue, seg, NULL));
+	do_worker_part(shared, toc, shm_mq_attach(queue, seg, NULL));
 	buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
 	wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],

@@ -277,10 +277,12 @@ insert_into_partition(EState *estate, ResultRelInfo *partition, TupleTableSlot *
 }
 
 /*
- * The row is for a partition whose rows must not wait, and must find those before: it is
- * foreign, or has triggers that are called for a row before it is in the table, and the
- * like.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a partition one by one.
- * A trigger may have made it a row of another partition.  False when it is not inserted.
+ * The row is for a partition whose rows must not wait, and must find those before: it has
+ * triggers that are called for a row before it is in the table, and the like.  It may be a
+ * foreign table, too, here and in the two functions above: one that was attached since
+ * la_copy.c looked for such.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a
+ * partition one by one.  A trigger may have made it a row of another partition.  False when
+ * it is not inserted.
  */
 static bool
 insert_single(LaCopy *copy)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_page_writer.c
- *	  writes the pages of a new relation fork in bulk
+ *	  writes new pages of a relation fork in bulk
  *
  * Does what core's bulk writer does, with larger requests.
  * Finished pages are kept until there is a batch of them.  For a batch the
@@ -376,11 +376,12 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 }
 
 /*
- * Sees to it that the pages reach the disk in time, where that has not been done
- * with each write.  Mirrors smgr_bulk_finish() in bulk_write.c, which gives the
- * reasons.  All other writes were made with skipFsync, so the fork is registered with
- * the checkpointer here, or, if a checkpoint began since we started and has therefore
- * missed early writes whose WAL it makes unnecessary to replay, synced at once.
+ * Sees to it that the pages reach the disk in time.  Of appended pages the checkpointer
+ * has been told with each write.  Where pages are not appended, writes were made with
+ * skipFsync: so the fork is registered with the checkpointer here, or, if a checkpoint
+ * has begun since we started, synced at once: it has missed early writes, whose WAL need
+ * not be replayed once it is complete.  Mirrors smgr_bulk_finish() in bulk_write.c, which
+ * gives the reasons.
  */
 static void
 make_durable(LaPageWriter *writer)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_page_writer.h
- *	  writes the pages of a new relation fork in bulk
+ *	  writes new pages of a relation fork in bulk
  *
  *-------------------------------------------------------------------------
  */

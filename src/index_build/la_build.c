@@ -16,11 +16,11 @@
  * Memory is that of maintenance_work_mem.  Parallel workers are used where core
  * would use them (la_build_parallel.c).
  *
- * An error in mid-build leaves nothing that we would have to undo: memory is in
- * a context below the caller's; temporary files, workers and the file of a new
+ * An error in mid-build leaves nothing that we would have to undo here: memory is
+ * in a context below the caller's; temporary files, workers and the file of a new
  * index go with the transaction, or stay with the invalid index, as core's do,
- * if it is concurrent.  That checkpoints wait outlives it, and is put back where it is
- * set (log_and_write() in la_page_writer.c).  The build is counted here.
+ * if it is concurrent.  Only the flag that makes checkpoints wait would outlive an
+ * error; log_and_write() in la_page_writer.c clears it.  The build is counted here.
  *
  * Why core builds an index is mostly known beforehand.  In mid-build a row that
  * is too long, entries that words hardly divide and an order that was guessed

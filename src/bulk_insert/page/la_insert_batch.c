@@ -16,9 +16,9 @@
  * Relies on ReorderBufferToastAppendChunk() in reorderbuffer.c.
  *
  * The WAL record of a page mirrors that of heap_multi_insert() in heapam.c, for a page that is
- * initialised: replay, logical decoding, standbys and backups know such a record.  It tells
- * logical decoding that no toasted values wait for rows of another record (relies on
- * DecodeMultiInsert() in decode.c): of a table that is decoded none do.
+ * initialised: replay, logical decoding, standbys and backups know such a record.  Its flag
+ * XLH_INSERT_LAST_IN_MULTI has logical decoding drop the toasted values that it keeps (relies on
+ * DecodeMultiInsert() in decode.c).  There are none: rows of decoded tables are toasted by core.
  *
  * Reads PageHeaderData of bufpage.h.
  *

@@ -297,9 +297,9 @@ compare_waiting(const void *a, const void *b)
 }
 
 /*
- * Inserts all rows that fill pages.  Where that is less than half of those that wait, by their
- * bytes, inserts all rows of some partitions, until it is.  Partitions that still have some come
- * before those that had.
+ * Inserts all rows that fill pages.  If more than half of the bytes still wait after that,
+ * partitions are emptied, those first that had the most rows.  Then the partitions that have rows
+ * come first in route->targets again.
  */
 static void
 make_room(LaInsertRoute *route)

@@ -298,8 +298,9 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 		target = route->by_bound[number];
 
 	/*
-	 * One is to be created, and core finds it by another routing from then
-	 * on.
+	 * The row has no partition yet.  Core, which goes on with it, has one
+	 * created (la_needed_projection.c), and finds it by a new routing, which
+	 * we do not know.
 	 */
 	if (target == NULL && unlikely(route->needed != NULL) &&
 		la_needed_lacks(route->needed, NULL, *row))

@@ -36,9 +36,8 @@
 #define MAX_PASSES 4
 
 /*
- * What a pass counts that is for the next word, of entries whose words were equal: each of
- * these divides entries as little as the one before may have done.  Two are made, as
- * la_build_look_is_poor() has it.
+ * A pass by a later word, for entries whose words are equal, counts as so many of
+ * MAX_PASSES: it may divide them as little as the word before.  So there are two at most.
  */
 #define WORD_PASSES (MAX_PASSES / 2)
 

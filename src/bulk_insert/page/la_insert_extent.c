@@ -196,9 +196,9 @@ next_step(const LaInsertExtent *extent)
 }
 
 /*
- * Is there an empty page of ours for a full page of rows?  Extends the table where none is left.  None when the setting
- * says so, when there was no room for more, when there can be no subtransactions, and
- * when the table has room elsewhere for a row of this length.
+ * Is there an empty page of ours for a full page of rows?  Extends the table where none is left.
+ * None when the setting says so, when there was no room for more, when there can be no
+ * subtransactions, and when the table has room elsewhere for a row of this length.
  */
 bool
 la_insert_extent_ensure(LaInsertExtent *extent, Size row_length)

@@ -234,9 +234,9 @@ add_plain(LaInsertTable *table, TupleTableSlot *row)
 }
 
 /*
- * Have as many rows come since the last flush as there were before it?  Then those that wait are inserted, so that a
- * duplicate is found after twice as many rows as in core at most.  Of a COPY some wait at least, as in core.  Rows of partitions
- * without indexes wait on.
+ * Have as many rows come since the last flush as there were before it?  Then those that wait are
+ * inserted, so that a duplicate is found after twice as many rows as in core at most.  Of a COPY
+ * some wait at least, as in core.  Rows of partitions without indexes wait on.
  */
 static bool
 wants_flush(const LaInsertTable *table)

@@ -330,8 +330,8 @@ la_insert_target_flush_rest(LaInsertTarget *target)
 }
 
 /*
- * Is there a page of ours for a full page of rows, which have this length in the mean?  If so, core's bulk insert, which
- * has its own ring of buffers, is ended.
+ * Is there a page of ours for a full page of rows, which have this length in the mean?  If so,
+ * core's bulk insert, which has its own ring of buffers, is ended.
  */
 bool
 la_insert_target_ensure_page(LaInsertTarget *target, Size row_length)

@@ -30,6 +30,8 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -335,6 +337,67 @@ calls_nothing(const Node *node)
 static bool search_walker(Node *node, void *context);
 
 /*
+ * A cast that is made without being asked for; of an array each element is cast.  Mirrors
+ * coerce_type() in parse_coerce.c.
+ */
+static bool
+search_cast(Oid from, Oid to, LaInsertSearch *search)
+{
+	Oid			function;
+
+	if (likely(from == to))
+		return false;
+	if (find_coercion_pathway(to, from, COERCION_IMPLICIT, &function) ==
+		COERCION_PATH_ARRAYCOERCE)
+		return search_cast(get_element_type(from), get_element_type(to), search);
+	return la_insert_search_function(search, function);
+}
+
+/*
+ * Types of an arm's columns; behind them, of what it only sorts by.
+ */
+static List *
+types_of(const Node *arm, const List *tables)
+{
+	const RangeTblEntry *table;
+	List	   *types = NIL;
+	ListCell   *lc;
+
+	if (IsA(arm, SetOperationStmt))
+		return ((const SetOperationStmt *) arm)->colTypes;
+	table = rt_fetch(((const RangeTblRef *) arm)->rtindex, tables);
+	foreach(lc, table->subquery->targetList)
+		types = lappend_oid(types, exprType((Node *) lfirst_node(TargetEntry, lc)->expr));
+	return types;
+}
+
+/*
+ * One side of a set operation.  Its columns are cast when it is planned: relies on
+ * generate_setop_tlist() in prepunion.c.
+ */
+static bool
+search_arm(const Node *arm, const List *types, LaInsertSearch *search)
+{
+	ListCell   *from;
+	ListCell   *to;
+
+	forboth(from, types_of(arm, search->tables), to, types)
+	{
+		if (search_cast(lfirst_oid(from), lfirst_oid(to), search))
+			return true;
+	}
+	return false;
+}
+
+static bool
+search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
+{
+	return search_arm(node->larg, node->colTypes, search) ||
+		search_arm(node->rarg, node->colTypes, search) ||
+		search_walker((Node *) node->groupClauses, search);
+}
+
+/*
  * What a node calls besides the functions that check_functions_in_node() finds, and the nodes
  * below it.  The type of its value is looked at where it need not be that of a node below, or
  * part of it.
@@ -359,7 +422,7 @@ search_node(Node *node, LaInsertSearch *search)
 			return la_insert_search_function(search, ((WindowClause *) node)->startInRangeFunc) ||
 				la_insert_search_function(search, ((WindowClause *) node)->endInRangeFunc);
 		case T_SetOperationStmt:
-			return search_walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
+			return search_set_operation((SetOperationStmt *) node, search);
 		case T_RangeTblFunction:
 			return search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
 				is_users_call(((RangeTblFunction *) node)->funcexpr);
@@ -423,6 +486,21 @@ search_other(Node *node, LaInsertSearch *search)
 }
 
 /*
+ * Arms of set operations are numbers of tables of their query.
+ */
+static pg_noinline bool
+search_query(Query *query, LaInsertSearch *search)
+{
+	const List *outer = search->tables;
+	bool		found;
+
+	search->tables = query->rtable;
+	found = query_tree_walker(query, search_walker, search, QTW_EXAMINE_SORTGROUP);
+	search->tables = outer;
+	return found;
+}
+
+/*
  * query_tree_walker and expression_tree_walker callback.
  *
  * Constants come first: a list of VALUES has thousands.  Of what follows, some queries have
@@ -453,8 +531,7 @@ search_walker(Node *node, void *context)
 		case T_TargetEntry:
 			return search_walker((Node *) ((TargetEntry *) node)->expr, context);
 		case T_Query:
-			return query_tree_walker((Query *) node, search_walker, context,
-									 QTW_EXAMINE_SORTGROUP);
+			return search_query((Query *) node, context);
 		default:
 			return search_other(node, context);
 	}

@@ -5,7 +5,8 @@
  *
  * Whether an insert calls a function that could see its rows can be told from the query, not
  * from its plan.  So it is found out before the query is planned: what makes a row is known
- * then, the defaults of columns too.  The table and its triggers (la_insert_relation.c) are looked
+ * then, the defaults of columns too.  What the planner adds is looked at behind it
+ * (la_insert_plan.c).  The table and its triggers (la_insert_relation.c) are looked
  * at before, so that no query is searched for nothing, and again when the query starts.  An insert
  * of a few rows of VALUES, which are never collected, is not even marked.
  *
@@ -33,6 +34,7 @@
 #include "utils/rel.h"
 
 #include "bulk_insert/judge/la_insert_classes.h"
+#include "bulk_insert/judge/la_insert_plan.h"
 #include "bulk_insert/judge/la_insert_relation.h"
 #include "bulk_insert/judge/la_insert_search.h"
 #include "bulk_insert/la_insert_feature.h"
@@ -165,17 +167,39 @@ unsuitable_filling(const LaJudgement *judgement)
 }
 
 /*
+ * A judgement of the query becomes that of its plan.
+ */
+static LaJudgement
+judge_plan(const PlannedStmt *plan, const LaJudgement *judgement)
+{
+	LaInsertSearch search = {
+		.functions = judgement->functions,.types = judgement->types
+	};
+	LaReason	reason = judgement->reason;
+
+	if (reason == LA_REASON_NONE && la_insert_search_plan(plan, &search))
+		reason = LA_REASON_VOLATILE;
+	return (LaJudgement)
+	{
+		reason, search.functions, search.types
+	};
+}
+
+/*
  * For LaHooks: it has been planned.
  */
 void
 la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 {
+	LaJudgement found;
+
 	if (likely(judgement->reason == NO_JUDGEMENT))
 		return;
+	found = judge_plan(plan, judgement);
 	if (plan->commandType == CMD_INSERT)
-		mark_insert(plan, judgement);
+		mark_insert(plan, &found);
 	else
-		la_insert_note_plan(plan, unsuitable_filling(judgement));
+		la_insert_note_plan(plan, unsuitable_filling(&found));
 }
 
 /*

@@ -3,20 +3,32 @@
  * la_insert_plan.c
  *	  what the plan of an insert calls besides what its query does
  *
- * A query is searched before it is planned (la_insert_search.c).  For a column that the insert
- * leaves out the planner has a null then, and of a domain its CHECK is called for it.  Relies on
- * expand_insert_targetlist() in preptlist.c.
+ * A query is searched before it is planned (la_insert_search.c).  The plan has three things that
+ * do not come up there:
+ *
+ * - Columns that the insert leaves out: the planner has a null there, and of a domain its CHECK is
+ *   called for it.  Relies on expand_insert_targetlist() in preptlist.c.
+ * - Foreign tables, which can be partitions of what the query names.  What reads them for core may
+ *   fill in the defaults of their columns, and reads columns that nobody asks for: so does file_fdw.
+ *   Relies on NextCopyFrom() in copyfromparse.c.
+ * - Functions that partitions are found by while the plan is executed.  It keeps them, also when the
+ *   operator family has let go of them.  Relies on perform_pruning_base_step() in partprune.c.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/transam.h"
+#include "access/tupdesc.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "bulk_insert/judge/la_insert_plan.h"
+#include "bulk_insert/judge/la_insert_search.h"
 
 /*
  * Has a table that is inserted into a column of a domain?  One that the query gives a value has
@@ -38,12 +50,94 @@ fills_domain(const List *columns)
 }
 
 /*
+ * A type that a column keeps reads its values in the same way for ever, but a default can call
+ * something else one day.  Texts are read first: the relation cache may free them when catalogs
+ * are looked at.
+ */
+static bool
+search_foreign_table(Relation table, LaInsertSearch *search)
+{
+	TupleDesc	columns = RelationGetDescr(table);
+	LaInsertSearch reading = {0};
+	List	   *defaults = NIL;
+
+	for (int i = 0; columns->constr != NULL && i < columns->constr->num_defval; i++)
+		defaults = lappend(defaults, stringToNode(columns->constr->defval[i].adbin));
+	for (int i = 0; i < columns->natts; i++)
+	{
+		if (la_insert_search_type(&reading, TupleDescAttr(columns, i)->atttypid))
+			return true;
+	}
+	return la_insert_search((Node *) defaults, search);
+}
+
+/*
+ * The planner has locked all tables of the plan.
+ */
+static bool
+search_foreign_tables(const List *tables, LaInsertSearch *search)
+{
+	bool		found = false;
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, lc);
+		Relation	table;
+
+		if (likely(entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_FOREIGN_TABLE))
+			continue;
+		table = table_open(entry->relid, NoLock);
+		found |= search_foreign_table(table, search);
+		table_close(table, NoLock);
+	}
+	return found;
+}
+
+static bool
+search_steps(const List *steps, LaInsertSearch *search)
+{
+	ListCell   *lc;
+
+	foreach(lc, steps)
+	{
+		if (!IsA(lfirst(lc), PartitionPruneStepOp))
+			continue;
+		foreach_oid(function, lfirst_node(PartitionPruneStepOp, lc)->cmpfns)
+		{
+			if (la_insert_search_function(search, function))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+search_pruning(const List *infos, LaInsertSearch *search)
+{
+	foreach_node(PartitionPruneInfo, info, infos)
+	{
+		foreach_node(List, tables, info->prune_infos)
+		{
+			foreach_node(PartitionedRelPruneInfo, table, tables)
+			{
+				if (search_steps(table->exec_pruning_steps, search))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+/*
  * Can a function see the rows of an insert, or of a new table, that has this plan?  Its query
  * has been searched.
  */
 bool
 la_insert_search_plan(const PlannedStmt *plan, LaInsertSearch *search)
 {
-	return IsA(plan->planTree, ModifyTable) &&
-		fills_domain(outerPlan(plan->planTree)->targetlist);
+	return (IsA(plan->planTree, ModifyTable) &&
+			fills_domain(outerPlan(plan->planTree)->targetlist)) ||
+		search_foreign_tables(plan->rtable, search) ||
+		search_pruning(plan->partPruneInfos, search);
 }

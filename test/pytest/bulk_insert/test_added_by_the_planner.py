@@ -3,11 +3,13 @@
 import pytest
 from extension.probes import Connection
 
-from bulk_insert.arms import ONE_PAGE, STOCK
+from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK
 from bulk_insert.judging import (
     ELIGIBLE,
     ROWS,
     SERIES,
+    VOLATILE,
+    assert_counted,
     assert_left_and_counted,
     fresh,
     judgement,
@@ -83,6 +85,55 @@ _OTHER_COLUMNS = {
     ),
 }
 
+_FILES = "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; "
+_SOURCE = f"OPTIONS (program 'seq {ROWS} | sed ''s/$/,@/''', format 'csv', default '@')"
+_FOREIGN = (
+    f"{_FILES} CREATE FOREIGN TABLE source (k bigint, seen bigint DEFAULT {{}}) SERVER files "
+    + _SOURCE
+)
+_SELECT = "INSERT INTO w SELECT k, seen FROM source"
+_FILL = f"INSERT INTO source SELECT g, 0 {_FROM}"
+
+_FOREIGN_TABLES = {
+    "default": (_FOREIGN.format("f()"), _SELECT),
+    "partition": (
+        f"{_FILES} CREATE TABLE source (k bigint, seen bigint) PARTITION BY RANGE (k); "
+        "CREATE FOREIGN TABLE part PARTITION OF source (seen DEFAULT f()) DEFAULT SERVER files "
+        + _SOURCE,
+        _SELECT,
+    ),
+    "within an expression": (
+        _FOREIGN.format("f()"),
+        f"INSERT INTO w SELECT g, (SELECT max(seen) FROM source WHERE k = g) {_FROM}",
+    ),
+    "column that is not asked for": (
+        f"{_FILES} COPY (SELECT g, 0::bigint {_FROM}) TO PROGRAM 'cat > rows' (FORMAT binary); "
+        "CREATE FOREIGN TABLE source (k bigint, other d) SERVER files "
+        "OPTIONS (program 'cat rows', format 'binary')",
+        "INSERT INTO w SELECT k FROM source",
+    ),
+}
+
+_CMP = (
+    "CREATE FUNCTION cmp(bigint, numeric) RETURNS int {} STRICT LANGUAGE plpgsql AS "
+    "'BEGIN {} RETURN sign($1 - $2); END'; "
+    "CREATE FUNCTION same(bigint, numeric) RETURNS boolean IMMUTABLE STRICT LANGUAGE plpgsql AS "
+    "'BEGIN RETURN $1 = $2; END'; "
+    "CREATE OPERATOR ==== (LEFTARG = bigint, RIGHTARG = numeric, FUNCTION = same); "
+    "ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 ==== (bigint, numeric), "
+    "FUNCTION 1 (bigint, numeric) cmp(bigint, numeric); "
+    "CREATE TABLE source (k bigint) PARTITION BY RANGE (k); "
+    "CREATE TABLE s1 PARTITION OF source FOR VALUES FROM (0) TO (25); "
+    "CREATE TABLE s2 PARTITION OF source FOR VALUES FROM (25) TO (99); "
+    "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE p AS INSERT INTO w "
+    f"SELECT g, (SELECT count(*) FROM source WHERE k ==== g::numeric) {_FROM}; EXECUTE p; "
+)
+_NOTING = _CMP.format("VOLATILE", "PERFORM passes($1);")
+_DROP = (
+    "ALTER OPERATOR FAMILY integer_ops USING btree DROP FUNCTION 1 (bigint, numeric); "
+    "DELETE FROM w; DELETE FROM notes"
+)
+
 
 @pytest.mark.parametrize(("setup", "sql"), _DOMAINS.values(), ids=_DOMAINS)
 def test_domains_of_columns_that_are_left_out(connection: Connection, setup: str, sql: str) -> None:
@@ -95,3 +146,74 @@ def test_other_columns_can_be_left_out(connection: Connection, setup: str) -> No
     with fresh(connection, setup):
         assert judgement(connection, sql) == ELIGIBLE
     assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+@pytest.mark.parametrize(("setup", "sql"), _FOREIGN_TABLES.values(), ids=_FOREIGN_TABLES)
+def test_foreign_tables(connection: Connection, setup: str, sql: str) -> None:
+    assert_left_and_counted(connection, setup, sql)
+
+
+def test_tables_of_core_stop_nothing(connection: Connection) -> None:
+    setup = f"CREATE TABLE source (k bigint, seen bigint DEFAULT f(), other d); {_FILL}"
+    with fresh(connection, setup):
+        assert judgement(connection, _SELECT) == ELIGIBLE
+    assert outcome(connection, setup, _SELECT, ONE_PAGE) == outcome(
+        connection, setup, _SELECT, STOCK
+    )
+
+
+@pytest.mark.parametrize("default", ["0", "nextval('q')", "kept(1)"])
+def test_other_foreign_tables_stop_nothing(connection: Connection, default: str) -> None:
+    setup = (
+        "CREATE SEQUENCE q; CREATE FUNCTION kept(bigint) RETURNS bigint IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN $1; END'; " + _FOREIGN.format(default)
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, _SELECT) == ELIGIBLE
+    found = outcome(connection, setup, _SELECT, ONE_PAGE)
+    assert len(found.rows) == ROWS
+    assert found == outcome(connection, setup, _SELECT, STOCK)
+
+
+def test_new_tables_of_foreign_tables(connection: Connection) -> None:
+    with fresh(connection, _FOREIGN.format("f()")):
+        lines = connection.execute("EXPLAIN (LOOKAHEAD) CREATE TABLE made AS TABLE source")
+        assert lines.fetchall()[-1][0] == "Lookahead: stock (volatile function)"
+
+
+def test_a_default_that_becomes_volatile(connection: Connection) -> None:
+    setup = (
+        "ALTER FUNCTION f() IMMUTABLE; SET LOCAL plan_cache_mode = force_generic_plan; "
+        f"{_FOREIGN.format('f()')}; PREPARE p AS {_SELECT}"
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+        connection.execute("ALTER FUNCTION f() VOLATILE")
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+
+
+def test_a_plan_keeps_the_function_that_it_finds_partitions_by(connection: Connection) -> None:
+    """Also when the operator's family has let go of it."""
+    with fresh(connection, _NOTING + _DROP):
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+    assert_counted(connection, _NOTING + _DROP, "EXECUTE p")
+
+
+def test_that_function_can_become_volatile(connection: Connection) -> None:
+    with fresh(connection, _CMP.format("IMMUTABLE", "")):
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+        connection.execute(f"ALTER FUNCTION cmp(bigint, numeric) VOLATILE; {_DROP}")
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+
+
+@pytest.mark.parametrize("condition", ["k = g", "k = g OR k = g + 1"])
+def test_partitions_found_by_core_stop_nothing(connection: Connection, condition: str) -> None:
+    setup = (
+        "CREATE TABLE source (k bigint) PARTITION BY RANGE (k); "
+        "CREATE TABLE s1 PARTITION OF source FOR VALUES FROM (0) TO (25); "
+        "CREATE TABLE s2 PARTITION OF source FOR VALUES FROM (25) TO (99)"
+    )
+    sql = f"INSERT INTO w SELECT g, (SELECT count(*) FROM source WHERE {condition}) {_FROM}"
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, DEFAULT) == outcome(connection, setup, sql, STOCK)

@@ -14,7 +14,8 @@
  * has added calls core's own.
  *
  * Functions that are not volatile are taken by their word, unless the query or an index of the
- * table names them (la_insert_function.c).
+ * table names them (la_insert_function.c): immutable ones, and stable ones in C, which extensions
+ * have in classes of theirs.  None of these is known to run a text as a query.
  *
  * A function that takes what SQL has not (internal) is written in C.  Being volatile gives it no
  * snapshot; access methods other than btree and hash have most of theirs declared so by
@@ -31,6 +32,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
+#include "catalog/pg_language_d.h"
 #include "catalog/pg_opclass_d.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
@@ -74,6 +76,21 @@ method_of(Oid family)
 }
 
 static bool
+is_stable_in_c(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	found = form->prolang == ClanguageId && form->provolatile == PROVOLATILE_STABLE;
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+static bool
 takes_internal(Oid function)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
@@ -96,9 +113,10 @@ static bool
 operator_sees_rows(HeapTuple tuple)
 {
 	Form_pg_amop member = (Form_pg_amop) GETSTRUCT(tuple);
+	Oid			function = get_opcode(member->amopopr);
 	Oid			handler;
 
-	if (!la_insert_function_is_volatile(get_opcode(member->amopopr)))
+	if (!la_insert_function_is_volatile(function) || is_stable_in_c(function))
 		return false;
 	handler = handler_of(member->amopmethod);
 	return handler != F_GINHANDLER && handler != F_GISTHANDLER && handler != F_SPGHANDLER;
@@ -110,7 +128,7 @@ function_sees_rows(HeapTuple tuple)
 	Form_pg_amproc member = (Form_pg_amproc) GETSTRUCT(tuple);
 	Oid			handler;
 
-	if (!la_insert_function_is_volatile(member->amproc))
+	if (!la_insert_function_is_volatile(member->amproc) || is_stable_in_c(member->amproc))
 		return false;
 	handler = handler_of(method_of(member->amprocfamily));
 	return handler == F_BTHANDLER || handler == F_HASHHANDLER || !takes_internal(member->amproc);

@@ -1,0 +1,58 @@
+"""Functions of operator classes that are taken by their word, or are not."""
+
+import pytest
+from extension.probes import Connection
+
+from bulk_insert.arms import ONE_PAGE, STOCK
+from bulk_insert.judging import ELIGIBLE, SERIES, VOLATILE, fresh, judgement, outcome
+
+_SQL = f"INSERT INTO w SELECT g FROM {SERIES}"
+_COMPARED = (
+    "INSERT INTO w SELECT g, (SELECT count(*) FROM (VALUES ('a'), ('b')) v (x) WHERE x {} 'a') "
+    f"FROM {SERIES}"
+)
+_C = "c AS '$libdir/citext', '{}'"
+_TEXTS = (
+    "CREATE FUNCTION compared(text, text) RETURNS int {0} STRICT LANGUAGE {1}; "
+    "CREATE FUNCTION same(text, text) RETURNS boolean {2} STRICT LANGUAGE {3}; "
+    "CREATE OPERATOR <<< (LEFTARG = text, RIGHTARG = text, FUNCTION = text_lt); "
+    "CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = same); "
+    "CREATE OPERATOR CLASS texts FOR TYPE text USING btree AS OPERATOR 1 <<<, OPERATOR 3 ===, "
+    "FUNCTION 1 compared(text, text)"
+)
+_COMPARE_IN_C = _C.format("citext_cmp")
+_SAME_IN_C = _C.format("citext_eq")
+_STABLE_IN_C = _TEXTS.format("STABLE", _COMPARE_IN_C, "STABLE", _SAME_IN_C)
+
+_IN_DOUBT = {
+    "volatile function in C": ("VOLATILE", _COMPARE_IN_C, "STABLE", _SAME_IN_C),
+    "volatile operator in C": ("STABLE", _COMPARE_IN_C, "VOLATILE", _SAME_IN_C),
+    "core's function": ("STABLE", "internal AS 'bttextcmp'", "STABLE", _SAME_IN_C),
+    "core's operator": ("STABLE", _COMPARE_IN_C, "STABLE", "internal AS 'texteq'"),
+    "procedural language": (
+        "STABLE",
+        "plpgsql AS 'BEGIN RETURN bttextcmp($1, $2); END'",
+        "IMMUTABLE",
+        _SAME_IN_C,
+    ),
+}
+
+
+def test_stable_functions_in_c_stop_nothing(connection: Connection) -> None:
+    """Whole access methods, such as RUM, have operators of this sort."""
+    sql = _COMPARED.format("<<<")
+    with fresh(connection, _STABLE_IN_C):
+        assert judgement(connection, sql) == ELIGIBLE
+    stock = outcome(connection, _STABLE_IN_C, sql, STOCK)
+    assert outcome(connection, _STABLE_IN_C, sql, ONE_PAGE) == stock
+
+
+def test_they_count_where_the_query_names_them(connection: Connection) -> None:
+    with fresh(connection, _STABLE_IN_C):
+        assert judgement(connection, _COMPARED.format("===")) == VOLATILE
+
+
+@pytest.mark.parametrize("functions", _IN_DOUBT.values(), ids=_IN_DOUBT)
+def test_others_are_in_doubt(connection: Connection, functions: tuple[str, ...]) -> None:
+    with fresh(connection, _TEXTS.format(*functions)):
+        assert judgement(connection, _SQL) == VOLATILE

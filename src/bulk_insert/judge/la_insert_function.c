@@ -48,6 +48,17 @@ is_blind(Oid function)
 }
 
 /*
+ * Does it tell how a value is stored?  A row of a batch is not formed yet when its constraints
+ * are checked, and toasted already when conditions of triggers are.
+ */
+static bool
+tells_of_storage(Oid function)
+{
+	return function == F_PG_COLUMN_SIZE || function == F_PG_COLUMN_COMPRESSION ||
+		function == F_PG_COLUMN_TOAST_CHUNK_ID;
+}
+
+/*
  * Is a function volatile, or may it call one that is?  A stable function of a user may, in C,
  * too, if it runs a text as a query; and that may be one that inserts into the table.
  * One that is not there is in doubt.
@@ -68,8 +79,8 @@ la_insert_function_is_volatile(Oid function)
 
 /*
  * Is this function volatile, and could look at tables, or is it volatile at all where that
- * counts, or does it call what a value names?  InvalidOid is none.  A list of VALUES calls the
- * same function again and again.
+ * counts, or does it call what a value names, or tell how a value of the row is stored?
+ * InvalidOid is none.  A list of VALUES calls the same function again and again.
  */
 bool
 la_insert_search_function(LaInsertSearch *search, Oid function)
@@ -79,7 +90,8 @@ la_insert_search_function(LaInsertSearch *search, Oid function)
 	search->harmless = function;
 	if (function >= FirstUnpinnedObjectId)
 		search->functions = list_append_unique_oid(search->functions, function);
-	else if (la_plain_calls_by_name(function, NULL))
+	else if (la_plain_calls_by_name(function, NULL) ||
+			 (search->of_row && tells_of_storage(function)))
 		return true;
 	return la_insert_function_is_volatile(function) &&
 		(search->deferred || !is_blind(function));

@@ -17,6 +17,7 @@
  */
 typedef struct LaInsertSearch
 {
+	bool		of_row;			/* is a row of the table looked at? */
 	bool		deferred;		/* may it be evaluated when later rows have
 								 * been made?  Then any volatile function
 								 * counts */

@@ -133,7 +133,7 @@ look_at_stored(void *arg)
 {
 	TupleDesc	descriptor = RelationGetDescr((Relation) arg);
 	const TupleConstr *constraints = descriptor->constr;
-	LaInsertSearch search = {0};
+	LaInsertSearch search = {.of_row = true};
 	List	   *expressions = NIL;
 
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
@@ -310,7 +310,7 @@ la_insert_calls(const ResultRelInfo *target)
 {
 	Relation	table = target->ri_RelationDesc;
 	LaInsertSearch search = {0};
-	LaInsertSearch deferred = {.deferred = true};
+	LaInsertSearch deferred = {.of_row = true,.deferred = true};
 	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
 										   look_at_stored, table);
 	LaInsertCalls key = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :

@@ -98,8 +98,24 @@ finish_row(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * Inserts a row at once.  As in core it becomes a tuple of the table before: triggers can
- * ask for its system columns.
+ * A row becomes a tuple of the table.
+ */
+TupleTableSlot *
+la_insert_target_form(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (TTS_IS_BUFFERTUPLE(row))
+		return row;
+	if (target->single == NULL)
+		target->single = table_slot_create(target->relation->ri_RelationDesc,
+										   &target->common->estate->es_tupleTable);
+	row = ExecCopySlot(target->single, row);
+	row->tts_tableOid = target->oid;
+	return row;
+}
+
+/*
+ * Inserts a row at once.  As in core it is a tuple of the table then: triggers can ask for its
+ * system columns.
  */
 void
 la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
@@ -107,13 +123,7 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 	Relation	table = target->relation->ri_RelationDesc;
 	EState	   *estate = target->common->estate;
 
-	if (!TTS_IS_BUFFERTUPLE(row))
-	{
-		if (target->single == NULL)
-			target->single = table_slot_create(table, &estate->es_tupleTable);
-		row = ExecCopySlot(target->single, row);
-		row->tts_tableOid = target->oid;
-	}
+	row = la_insert_target_form(target, row);
 	table_tuple_insert(table, row, estate->es_output_cid, 0,
 					   target->bulk);
 	finish_row(target, row);

@@ -88,6 +88,8 @@ extern void la_insert_target_begin(LaInsertTarget *target,
 								   ResultRelInfo *relation);
 extern TupleTableSlot *la_insert_target_check(LaInsertTarget *target,
 											  TupleTableSlot *row);
+extern TupleTableSlot *la_insert_target_form(LaInsertTarget *target,
+											 TupleTableSlot *row);
 extern void la_insert_target_insert(LaInsertTarget *target,
 									TupleTableSlot *row);
 extern void la_insert_target_collect(LaInsertTarget *target);

@@ -8,7 +8,7 @@ import pytest
 from extension.probes import Connection
 from server_log import WatchedServer
 
-from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, Arm, Counters
+from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.copying import Case, Result, copy, execute, lines, make, run
 
 _ROWS = 600
@@ -111,6 +111,32 @@ def test_functions_in_conditions_can_have_an_index_in_use(server: WatchedServer)
         assert run(connection, EXTENTS, case) == stock
         assert Counters.of(connection).rows == before.rows + _ROWS
         connection.execute("DROP SCHEMA copying CASCADE")
+
+
+_SIZES = {
+    "size of a toasted value": ("pg_column_size(NEW.s) > 10000", "repeat('x', 100000)"),
+    "size of a short value": ("pg_column_size(NEW.s) < 5", "(ARRAY['abc', 'abd'])[1 + g % 2]"),
+    "size of the row": ("pg_column_size(NEW) > 10000", "repeat('x', 100000)"),
+    "compression": ("pg_column_compression(NEW.s) IS NULL", "repeat('x', 100000)"),
+    "place of a toasted value": (
+        "pg_column_toast_chunk_id(NEW.s) IS NULL",
+        "(SELECT string_agg(md5(x::text || g), '') FROM generate_series(1, 100) x)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("condition", "value"), _SIZES.values(), ids=_SIZES)
+def test_conditions_see_values_before_they_are_toasted(
+    connection: Connection, condition: str, value: str
+) -> None:
+    case = Case(f"{_NOTE}; {_FLAT}; {_X.format(condition)}", after=_LOG)
+    found = []
+    for arm in (STOCK, DEFAULT, EXTENTS, ONE_PAGE):
+        make(connection, arm, case)
+        connection.execute(f"INSERT INTO t SELECT g, {value} FROM generate_series(1, {_ROWS}) g")
+        found.append(connection.execute(_LOG).fetchall())
+    assert len(found[0]) == _ROWS
+    assert found[1:] == found[:1] * 3
 
 
 _X = "CREATE OR REPLACE TRIGGER x AFTER INSERT ON t FOR EACH ROW WHEN ({}) EXECUTE FUNCTION note()"

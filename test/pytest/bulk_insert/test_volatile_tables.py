@@ -96,6 +96,24 @@ def test_others_are_collected(connection: Connection, setup: str) -> None:
     assert outcome(connection, setup, _SQL, ONE_PAGE) == outcome(connection, setup, _SQL, STOCK)
 
 
+@pytest.mark.parametrize("rows", [ROWS, 5], ids=["many", "few"])
+@pytest.mark.parametrize("source", ["table", "expression", "constant"])
+def test_a_constraint_can_ask_how_a_value_is_stored(
+    connection: Connection, source: str, rows: int
+) -> None:
+    """It sees the row as a tuple, which a row of a batch is not yet."""
+    setup = (
+        "ALTER TABLE w ADD t text CHECK (pg_column_size(t) < 5), ADD CHECK (tableoid <> 0); "
+        f"CREATE TABLE source AS SELECT g AS k, 'abc' AS t FROM {SERIES}"
+    )
+    values = {"table": "t", "expression": "left(t || t, 3)", "constant": "'abc'"}
+    sql = f"INSERT INTO w (k, t) SELECT k, {values[source]} FROM source LIMIT {rows}"
+    stock = outcome(connection, setup, sql, STOCK)
+    assert len(stock.rows) == rows
+    for arm in (DEFAULT, ONE_PAGE):
+        assert outcome(connection, setup, sql, arm) == stock
+
+
 def test_a_key_is_evaluated_once_for_a_row(connection: Connection) -> None:
     """Rows find their partition before the key has been looked at."""
     setup = (

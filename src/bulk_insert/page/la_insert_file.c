@@ -10,8 +10,10 @@
  *
  * Nobody has such a page in a buffer: it was not part of the file before.  A part of
  * the statement may scan the table meanwhile; it finds pages that are complete, with
- * rows that it does not see.  Only statements that call none but the server's own functions
- * come here, so that nobody inserts into the table meanwhile.
+ * rows that it does not see.  Statements whose queries or tables name functions of users do not come
+ * here, so that nobody inserts into the table meanwhile.  What is called without a name and taken
+ * by its word, such as an immutable function of an operator class, could: where that makes
+ * the file longer, the page writer raises an error before it writes over a page (bulk_write/).
  *
  *-------------------------------------------------------------------------
  */

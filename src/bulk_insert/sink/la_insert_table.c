@@ -115,8 +115,8 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
  *
  * From then on pages are appended to a file of this transaction's own, rather than taken from an
  * extent.  Rows that have to be found by their index entries, or by triggers, must be in shared
- * buffers, and nobody else may insert into the table meanwhile: a stable function may call a
- * volatile one.
+ * buffers, and nobody else may insert into the table meanwhile: an immutable function may call a
+ * volatile one.  Of operator classes it is believed (la_insert_file.c).
  */
 static void
 look_at_threshold(LaInsertTable *table)

@@ -1,9 +1,10 @@
 """Functions of operator classes that are taken by their word, or are not."""
 
 import pytest
-from extension.probes import Connection
+from extension.probes import Connection, scalar
+from psycopg.errors import InternalError_
 
-from bulk_insert.arms import ONE_PAGE, STOCK
+from bulk_insert.arms import EXTENTS, ONE_PAGE, STOCK
 from bulk_insert.judging import ELIGIBLE, SERIES, VOLATILE, fresh, judgement, outcome
 
 _SQL = f"INSERT INTO w SELECT g FROM {SERIES}"
@@ -37,6 +38,18 @@ _IN_DOUBT = {
     ),
 }
 
+# Its function inserts into the table that is being filled.
+_LYING = (
+    "CREATE FUNCTION extend() RETURNS void VOLATILE LANGUAGE sql AS "
+    "'INSERT INTO w SELECT -x FROM generate_series(1, 3000) x'; "
+    "CREATE FUNCTION ordered(bigint, bigint) RETURNS int IMMUTABLE LANGUAGE plpgsql AS "
+    "'BEGIN IF $1 = 5000 THEN PERFORM extend(); END IF; RETURN sign($1 - $2); END'; "
+    "CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8lt); "
+    "CREATE OPERATOR CLASS sorts FOR TYPE bigint USING btree AS OPERATOR 1 <<<, "
+    "OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, "
+    "FUNCTION 1 ordered(bigint, bigint); TRUNCATE w"
+)
+
 
 def test_stable_functions_in_c_stop_nothing(connection: Connection) -> None:
     """Whole access methods, such as RUM, have operators of this sort."""
@@ -56,3 +69,20 @@ def test_they_count_where_the_query_names_them(connection: Connection) -> None:
 def test_others_are_in_doubt(connection: Connection, functions: tuple[str, ...]) -> None:
     with fresh(connection, _TEXTS.format(*functions)):
         assert judgement(connection, _SQL) == VOLATILE
+
+
+def test_a_function_that_lies_loses_no_rows(connection: Connection) -> None:
+    """Of a file to which pages are being appended nothing is written over."""
+    sql = (
+        "INSERT INTO w SELECT g, (SELECT x FROM (VALUES (g), (g + 1)) v (x) "
+        "ORDER BY x USING <<< LIMIT 1) FROM generate_series(1::bigint, 20000) g"
+    )
+    with fresh(connection, _LYING, STOCK):
+        connection.execute(sql)
+        assert scalar(connection, "SELECT count(*) FROM w WHERE k > 0") == 20000
+        assert scalar(connection, "SELECT count(*) FROM w WHERE k < 0") > 0
+    with (
+        pytest.raises(InternalError_, match="was extended while pages were appended to it"),
+        fresh(connection, _LYING, EXTENTS),
+    ):
+        connection.execute(sql)

@@ -14,7 +14,7 @@ from lookahead.check.page_ranges import (
     union,
     with_repeated_reads,
 )
-from lookahead.check.scan_pages import columns_in, values_in_lists
+from lookahead.check.conditions import columns_in, values_in_lists
 
 _PAGES, _ROWS = 1_000, 10_000
 

@@ -171,7 +171,7 @@ def _pages_of(
     pages = scans.of(node, table, execution)
     each = scans.each(node, table, execution)
     is_consecutive = scans.is_consecutive(node, table, pages)
-    reason = _no_gain(node, relation, pages, is_consecutive=is_consecutive)
+    reason = _no_gain(node, relation, pages, each, is_consecutive=is_consecutive)
     by_join, doubt = False, None
     if execution.drawn_ahead and each.low <= _FEW_PAGES and scans.is_looked_up(node, table):
         each, by_join = pages, True
@@ -181,7 +181,8 @@ def _pages_of(
             doubt = _IN_ORDER
         elif execution.is_part or not scans.is_plain(node, table):
             doubt = _EXPRESSIONS
-    return _Pages(pages, each, execution.loops, reason or _no_gain_each(each), by_join, doubt)
+    reason = reason or _no_gain_each(each, execution.against)
+    return _Pages(pages, each, execution.loops, reason, by_join, doubt)
 
 
 def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
@@ -213,7 +214,9 @@ def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
     )
 
 
-def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bool) -> str | None:
+def _no_gain(
+    node: Node, relation: Relation, pages: Range, each: Range, *, is_consecutive: bool
+) -> str | None:
     """Why reading ahead gains nothing in this node, None where it may gain."""
     kind = str(node["Node Type"])
     if relation.is_cached:
@@ -224,21 +227,21 @@ def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bo
         return "it reads few pages of the table"
     if kind in _WHOLE_TABLE_SCANS:
         return "PostgreSQL and the system read it in order and ahead already"
-    known = pages.known
-    if known is None:
+    if pages.known is None:
         return None
-    if kind == "Bitmap Heap Scan" and known >= relation.pages * _MOST_PAGES:
+    if kind == "Bitmap Heap Scan" and (each.known or 0) >= relation.pages * _MOST_PAGES:
         return "it reads most pages of the table in order, as a sequential scan does"
     if is_consecutive:
         return "the pages lie side by side, and the system reads those ahead already"
     return None
 
 
-def _no_gain_each(each: Range) -> str | None:
+def _no_gain_each(each: Range, against: str) -> str | None:
     """Of a scan that reads many pages in all: whether each execution does."""
     if each.high > _FEW_PAGES:
         return None
-    return "each execution reads few pages of the table, and none looks ahead to the next one"
+    why = f" ({against}: see docs/troubleshooting.md, reasons)" if against else ""
+    return f"each execution reads few pages of the table, and none looks ahead to the next one{why}"
 
 
 def _with_inserts(reading: _Conclusion, plan: Mapping[str, Any]) -> _Conclusion:

@@ -51,7 +51,8 @@ _RELATIONS = """
 _INDEXES = """
     SELECT n.nspname, x.relname, m.amname, a.attname,
            CASE WHEN k.attnum = 0 THEN x.relname ELSE t.relname END,
-           i.indoption[k.number::pg_catalog.int4 - 1] & 1 = 1
+           i.indoption[k.number::pg_catalog.int4 - 1] & 1 = 1,
+           y.typtype = 'b' AND y.oid < 16384, k.attnum = 0
     FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
     JOIN pg_catalog.pg_am m ON m.oid = x.relam
@@ -59,6 +60,8 @@ _INDEXES = """
     JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
     CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::pg_catalog.int2[])
                WITH ORDINALITY AS k(attnum, number)
+    JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k.number::pg_catalog.int4 - 1]
+    JOIN pg_catalog.pg_type y ON y.oid = o.opcintype
     JOIN pg_catalog.pg_attribute a
       ON a.attrelid = CASE WHEN k.attnum = 0 THEN i.indexrelid ELSE i.indrelid END
      AND a.attnum = CASE WHEN k.attnum = 0 THEN k.number ELSE k.attnum END
@@ -69,6 +72,16 @@ _COLUMNS = """
     SELECT schemaname, tablename, attname, correlation, n_distinct
     FROM pg_catalog.pg_stats
     WHERE schemaname = ANY (%s) AND tablename = ANY (%s) AND NOT inherited"""
+# Casts of columns that change no value: of domains, and as CREATE CAST has WITHOUT FUNCTION.
+_RELABELS = """
+    SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(same.oid, NULL)
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+    JOIN pg_catalog.pg_type t ON t.oid = a.atttypid, LATERAL (
+        SELECT t.typbasetype AS oid WHERE t.typtype = 'd'
+        UNION SELECT casttarget FROM pg_catalog.pg_cast
+              WHERE castmethod = 'b' AND castsource IN (t.oid, t.typbasetype)) AS same
+    WHERE n.nspname = ANY (%s) AND c.relname = ANY (%s) AND a.attnum > 0"""
 _CACHED = """
     SELECT relfilenode, pg_catalog.count(*) FROM {schema}.pg_buffercache
     WHERE reldatabase = (SELECT oid FROM pg_catalog.pg_database
@@ -135,13 +148,16 @@ class Index:
 class Column:
     """Statistics of a column; None without them. `distinct` is the number of its values.
 
-    `descending` is whether an index has it in that order.
+    The rest is of a column of an index: whether it has that order, whether a type of the server's
+    own compares it that calls no functions of others, and whether it is none of the table.
     """
 
     name: str
     correlation: float | None
     distinct: float | None
     descending: bool = False
+    is_plain: bool = True
+    is_expression: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,13 +181,17 @@ class Memory:
 
 @dataclass(frozen=True)
 class Facts:
-    """Tables and indexes by (schema, name); columns of tables by name within these."""
+    """Tables and indexes by (schema, name); columns of tables by name within these.
+
+    `relabels` are (table, column, type): the column is cast to that type without a change.
+    """
 
     memory: Memory
     relations: Mapping[Name, Relation]
     indexes: Mapping[Name, Index] = field(default_factory=dict)
     columns: Mapping[Name, Mapping[str, Column]] = field(default_factory=dict)
     participation: Participation = field(default_factory=Participation)
+    relabels: frozenset[tuple[Name, str, str]] = frozenset()
 
 
 def collect_facts(
@@ -192,6 +212,10 @@ def collect_facts(
         indexes=_indexes(entries, columns),
         columns=columns,
         participation=Participation(*settings[2:]),
+        relabels=frozenset(
+            ((schema, table), column, kind)
+            for schema, table, column, kind in connection.execute(_RELABELS, names)
+        ),
     )
 
 
@@ -233,10 +257,12 @@ def _indexes(
     entries: Iterable[Sequence[Any]], columns: Mapping[Name, Mapping[str, Column]]
 ) -> dict[Name, Index]:
     found: dict[Name, Index] = {}
-    for schema, index, access_method, name, owner, descending in entries:
+    for schema, index, access_method, name, owner, descending, is_plain, is_expression in entries:
         known = columns.get((schema, owner), {}).get(name, Column(name, None, None))
         before = found.get((schema, index), Index(access_method, ()))
-        column = replace(known, descending=descending)
+        column = replace(
+            known, descending=descending, is_plain=is_plain, is_expression=is_expression
+        )
         found[schema, index] = Index(access_method, (*before.columns, column))
     return found
 

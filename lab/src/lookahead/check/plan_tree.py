@@ -28,6 +28,14 @@ _BLOCKING_AGGREGATES = ("Plain", "Hashed", "Mixed")
 _UNSEEN_LIST = ("unnest($", "unnest((InitPlan")
 # They may need more of their input than the share of rows that is asked for.
 _GREEDY = ("Incremental Sort", "WindowAgg", "ProjectSet", "Gather", "Gather Merge", "Append")
+# What a join draws rows ahead over: la_join_is_known() in la_join_expression.c.
+_READ_ONLY = frozenset(
+    ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Bitmap Index Scan")
+    + ("BitmapAnd", "BitmapOr", "Tid Scan", "Tid Range Scan", "Subquery Scan", "Function Scan")
+    + ("Values Scan", "Append", "Merge Append", "Result", "Nested Loop", "Merge Join", "Hash Join")
+    + ("Hash", "Materialize", "Memoize", "Sort", "Incremental Sort", "Aggregate", "Group", "Unique")
+    + ("Limit", "Gather", "Gather Merge")
+)
 
 
 @dataclass(frozen=True)
@@ -37,9 +45,10 @@ class Execution:
     It is executed `loops` times, by all processes together, and a share `consumed` of its rows is
     asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
     EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
-    are looked up, `drawn_ahead` whether that is done for many of them at once. With `may_stop`
-    it may be left before its end, and finds out while it runs whether it does that. `is_part` is
-    of one of several inputs that are read one after the other.
+    are looked up, `drawn_ahead` whether that is done for many of them at once, `against` the reason
+    why a join of the library's does not. With `may_stop` it may be left before its end, and finds
+    out while it runs whether it does that. `is_part` is of one of several inputs that are read one
+    after the other.
     """
 
     loops: Range = _ONCE
@@ -48,6 +57,7 @@ class Execution:
     participants: float = 1.0
     outer: Node | None = None
     drawn_ahead: bool = False
+    against: str = ""
     may_stop: bool = False
     is_part: bool = False
 
@@ -201,15 +211,29 @@ def _inner(join: Node, above: Execution) -> Execution:
     if join.get("Join Type") == "Inner" and "Join Filter" not in join and most == rows:
         limit = own_rows(join, above) * above.loops.high * above.consumed.high
     stops_early = join.get("Join Type") in ("Semi", "Anti", "Right Semi", "Right Anti")
+    does_only_read = _does_only_read(outer)
     return Execution(
         loops=loops,
         consumed=_ANY_SHARE if stops_early else _ONCE,
         row_limit=limit,
         participants=above.participants,
         outer=outer,
-        drawn_ahead=is_attached(join),
+        drawn_ahead=is_attached(join) and does_only_read,
+        against="outer side" if is_attached(join) and not does_only_read else "",
         may_stop=above.consumed.low < 1.0,
     )
+
+
+def _does_only_read(outer: Node) -> bool:
+    """Whether all that is executed for its rows does; an InitPlan is before the join looks ahead."""
+    waiting = [outer]
+    while waiting:
+        node = waiting.pop()
+        if node["Node Type"] not in _READ_ONLY:
+            return False
+        children = node.get("Plans", ())
+        waiting += [child for child in children if child.get("Parent Relationship") != "InitPlan"]
+    return True
 
 
 def _mentions(parent: Node) -> _Mentions:

@@ -1,13 +1,22 @@
 """How many pages of its table each scan of a plan reads when nothing is cached. Pure.
 
-The conditions that EXPLAIN (VERBOSE) prints say which columns are looked up, by how many values.
+Their conditions say which columns are looked up, by how many values.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lookahead.check.facts import Facts, Name, Relation
+from lookahead.check.conditions import (
+    NOT_NULL,
+    Comparison,
+    column_of,
+    columns_in,
+    comparisons,
+    is_computed,
+    is_made_outside,
+    values_in_lists,
+)
+from lookahead.check.facts import Facts, Index, Name, Relation
 from lookahead.check.page_ranges import (
     Layout,
     Range,
@@ -38,18 +47,8 @@ _READ_AHEAD_PAGES = 15
 _NEW_PAGES = 64
 # An access method whose entries stand for groups of pages.
 _PAGE_GROUPS = "brin"
-_NAME = r'(?:"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*))'
-_COLUMN = re.compile(rf"(?<![\w\"\x80-\U0010ffff]){_NAME}\.{_NAME}")
-_ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
-_LIST = re.compile(r"= ANY \(")
 # Of other lists that are no literals the planner guesses the length: estimate_array_length().
 _COUNTED = "= ANY (ARRAY["
-_AND = " AND "
-_EQUAL, _COMPARED = re.compile(" = "), re.compile(" (?:=|[<>]=?) ")
-_CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
-_CALL = re.compile(r"[\w\"]\(")
-_GROUP = re.compile(r"\([^()]*\)")
-_ELEMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
 
 
 @dataclass(frozen=True)
@@ -135,25 +134,50 @@ class ScanPages:
         return pages.high <= filled * _CONSECUTIVE + 1
 
     def is_looked_up(self, node: Node, table: Name) -> bool:
-        """Whether an index finds its rows by `=` with a value of another node."""
-        source = _source(node)
+        """Whether a join finds, by values of its outer row, what the scan will read."""
         scan = self._scan(node, table, Execution())
-        compared = _compared(str(source.get("Index Cond", "")))
-        return any(self._outer_columns(value, scan) or is_computed(value) for _, value in compared)
+        return any(self._is_target(source, scan) for source in _sources(node))
+
+    def _is_target(self, source: Node, scan: _Scan) -> bool:
+        """As search_scan() in la_join_target.c has it: the first columns of a btree are compared
+        by `=`, at least one of them with a value of another node; the next one may have bounds.
+        """
+        index = self._facts.indexes.get((scan.table[0], str(source.get("Index Name", ""))))
+        if index is None or index.access_method != "btree":
+            return False
+        rest = list(comparisons(str(source.get("Index Cond", ""))))
+        by_row = False
+        for number, column in enumerate(index.columns):
+            own = [one for one in rest if _is_of(one, index, number)]
+            equal = [one for one in own if one.operator == "="]
+            if not equal or not column.is_plain:
+                return by_row and rest == own and not equal and all(one.operator for one in own)
+            value = equal[0].value
+            by_row |= is_computed(value) or any(self._outer_columns(value, scan))
+            done = [equal[0], *(one for one in own if one.operator == NOT_NULL)]
+            rest = [one for one in rest if one not in done]
+        return by_row and not rest
 
     def is_plain(self, node: Node, table: Name) -> bool:
         """Whether these values are columns as they are; those of expressions no join knows ahead.
 
         What the outer node itself has worked out stands in two pairs of parentheses.
         """
-        source = _source(node)
         scan = self._scan(node, table, Execution())
-        compared = _compared(str(source.get("Index Cond", "")), _COMPARED)
         return all(
-            _COLUMN.fullmatch(value) or _is_made_outside(code_of(value))
-            for _, value in compared
-            if self._outer_columns(value, scan)
+            self._is_column(one.value) or is_made_outside(code_of(one.value))
+            for source in _sources(node)
+            for one in comparisons(str(source.get("Index Cond", "")))
+            if self._outer_columns(one.value, scan)
         )
+
+    def _is_column(self, value: str) -> bool:
+        """Whether it is one, be it of another name of its type."""
+        found = column_of(value)
+        if found is None:
+            return False
+        alias, name, shown_as = found
+        return not shown_as or (self._tables.get(alias), name, shown_as) in self._facts.relabels
 
     def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
         """Whether the rows are looked up in the order of the table."""
@@ -174,9 +198,9 @@ class ScanPages:
             index = self._facts.indexes.get((table[0], str(node["Index Name"])))
             same = {
                 column
-                for left, value in _compared(str(node.get("Index Cond", "")))
-                for _, column in columns_in(left)
-                if not any(columns_in(value))
+                for one in comparisons(str(node.get("Index Cond", "")))
+                for _, column in columns_in(one.left)
+                if one.operator == "=" and not any(columns_in(one.value))
             }
             columns = [] if index is None else [one.name for one in index.columns]
             return next((one for one in columns if one not in same), None) == name
@@ -272,7 +296,8 @@ class ScanPages:
         if loops.high <= 1:
             return Range.exactly(1.0), 0.0
         if not outer:
-            if any(is_computed(value) for _, value in _compared(condition)):
+            values = [one.value for one in comparisons(condition) if one.operator == "="]
+            if any(map(is_computed, values)):
                 return Range(min(1.0, loops.low), loops.high), 0.0
             return Range.exactly(1.0), 0.0  # the same rows each time
         table = self._tables[outer[0][0]]
@@ -331,45 +356,21 @@ def _source(node: Node) -> Node:
     return node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
 
 
-def columns_in(condition: str) -> Iterator[tuple[str, str]]:
-    """(alias, column) of each column; literals are passed over."""
-    for match in _COLUMN.finditer(code_of(condition, keeps_names=True)):
-        alias, column = (match[1] or match[2]), (match[3] or match[4])
-        yield alias.replace('""', '"'), column.replace('""', '"')
+def _sources(node: Node) -> Iterator[Node]:
+    """The scans of indexes that find the rows, each of them some."""
+    waiting = [_source(node)]
+    while waiting:
+        source = waiting.pop()
+        if source["Node Type"] == "BitmapOr":
+            waiting += source["Plans"]
+        elif source["Node Type"] != "BitmapAnd":
+            yield source
 
 
-def _compared(condition: str, operator: re.Pattern[str] = _EQUAL) -> Iterator[tuple[str, str]]:
-    """The two sides of each comparison, without literals; lists of values are passed over."""
-    shown, start = code_of(condition, keeps_names=True), 0
-    for part in code_of(condition).split(_AND):
-        end = start + len(part)
-        found = operator.search(part)
-        if found and not part.startswith("ANY ", found.end()):
-            unopened = max(0, part.count(")", found.end()) - part.count("(", found.end()))
-            value = shown[start + found.end() : end - unopened]
-            yield shown[start : start + found.start()], value
-        start = end + len(_AND)
-
-
-def _is_made_outside(code: str) -> bool:
-    """Whether two pairs of parentheses enclose all of it."""
-    before = ""
-    while before != code:
-        last, before, code = before, code, _GROUP.sub("_", code)
-    return last == "(_)"
-
-
-def is_computed(value: str) -> bool:
-    """Whether a function makes it of no column: an outer node may do so anew for each row."""
-    return _CALL.search(_CAST.sub("", value)) is not None and not any(columns_in(value))
-
-
-def values_in_lists(condition: str) -> int | None:
-    """By how many values `= ANY` looks rows up: 1 without it, None when that is not to be seen."""
-    number = 1
-    for found in _LIST.finditer(code_of(condition)):
-        array = _ARRAY.match(condition, found.start())
-        if array is None:
-            return None
-        number *= max(1, len(set(_ELEMENT.findall(array[1]))))
-    return number
+def _is_of(comparison: Comparison, index: Index, number: int) -> bool:
+    """Whether it is of this column of the index; of an expression if it is of none of the table."""
+    found = column_of(comparison.left)
+    name = found[1] if found else None
+    if index.columns[number].is_expression:
+        return name not in {one.name for one in index.columns if not one.is_expression}
+    return name == index.columns[number].name

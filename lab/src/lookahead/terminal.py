@@ -89,7 +89,8 @@ class Terminal:
 
     def document(self, schema: str, version: int, content: Mapping[str, object]) -> None:
         """One JSON document; a change of meaning or name in it is a new version."""
-        self.raw(json.dumps({"schema": schema, "schema_version": version, **content}, indent=2))
+        found = {"schema": schema, "schema_version": version, **content}
+        self.raw(json.dumps(found, indent=2, allow_nan=False))  # NaN and Infinity are not JSON
 
     @contextmanager
     def progress(self, total: int) -> Iterator[ProgressBar]:

@@ -1,5 +1,6 @@
 """Where `lookahead check` says that it does not know, or that nothing is gained, and not YES."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -68,10 +69,10 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
         yield made
 
 
-def _check(server: WatchedServer, statement: str, settings: str = "") -> Outcome:
+def _check(server: WatchedServer, statement: str, settings: str = "", *more: str) -> Outcome:
     options = " ".join(f"-c {setting}" for setting in settings.split())
     place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
-    return run_command("check", statement, "--dsn", f"{place} options='{options}'")
+    return run_command("check", statement, "--dsn", f"{place} options='{options}'", *more)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,12 @@ def test_pages_that_were_changed_are_not_all_visible(server: WatchedServer) -> N
         assert not lines[0].startswith("LITTLE"), lines
         most = lines[2].rpartition(" of ")[0].rpartition(" ")[2]
         assert int(most.replace(",", "")) > 1000
+    with server.connect() as connection:  # as a crash and a promotion do
+        connection.execute("VACUUM ANALYZE changed")
+        connection.execute("SELECT pg_stat_reset_single_table_counters('changed'::regclass)")
+    assert _check(server, query, _LOOP).stdout.startswith(_PAGES)
+    document = json.loads(_check(server, query, _LOOP, "--json").stdout, parse_constant=pytest.fail)
+    assert document["nodes"][0]["table"]["changed_pages"] is None
 
 
 def test_a_window_may_stop_early(server: WatchedServer) -> None:

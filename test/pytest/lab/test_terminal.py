@@ -80,3 +80,8 @@ def test_progress_is_not_drawn_into_a_file(terminal: Terminal, stderr: StringIO)
         bar.describe("something")
         bar.advance()
     assert stderr.getvalue().strip() == ""
+
+
+def test_a_document_is_json(terminal: Terminal) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        terminal.document("made", 1, {"pages": float("inf")})

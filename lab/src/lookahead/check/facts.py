@@ -43,8 +43,12 @@ _RELATIONS = """
            c.reltuples, c.relallvisible, coalesce(pg_catalog.pg_table_size(c.oid), 0),
            pg_catalog.pg_relation_filenode(c.oid),
            pg_catalog.pg_stat_get_blocks_fetched(c.oid), pg_catalog.pg_stat_get_blocks_hit(c.oid),
-           CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'Infinity'
-                ELSE 2.0::pg_catalog.float8 * (pg_catalog.pg_stat_get_dead_tuples(c.oid)
+           CASE WHEN NOT pg_catalog.pg_is_in_recovery() AND (c.relallvisible = 0 OR coalesce(
+                     pg_catalog.pg_stat_get_last_vacuum_time(c.oid),
+                     pg_catalog.pg_stat_get_last_autovacuum_time(c.oid),
+                     pg_catalog.pg_stat_get_last_analyze_time(c.oid),
+                     pg_catalog.pg_stat_get_last_autoanalyze_time(c.oid)) IS NOT NULL)
+                THEN 2.0::pg_catalog.float8 * (pg_catalog.pg_stat_get_dead_tuples(c.oid)
                          + pg_catalog.pg_stat_get_mod_since_analyze(c.oid)) END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = ANY (%s) AND c.relname = ANY (%s)"""
@@ -111,7 +115,8 @@ class Relation:
 
     `fetched_pages` and the `found_pages` of them in shared buffers are what statistics count.
     `changed_pages` are those at most that were changed since `all_visible_pages` were counted, by
-    VACUUM or ANALYZE: an update changes two. A standby does not know.
+    VACUUM or ANALYZE: an update changes two. None where the server has not counted so far back: a
+    standby, after a crash, a promotion or a reset.
     """
 
     pages: int
@@ -121,7 +126,7 @@ class Relation:
     cached_bytes: int | None
     fetched_pages: int = 0
     found_pages: int = 0
-    changed_pages: float = 0
+    changed_pages: float | None = 0
 
     @property
     def is_cached(self) -> bool:

@@ -340,13 +340,16 @@ def _of_whole_table(node: Node, relation: Relation, execution: Execution) -> Ran
 def is_all_visible(relation: Relation) -> bool:
     """Whether the visibility map answers for all pages but new ones."""
     hidden = relation.pages - relation.all_visible_pages
-    return hidden + relation.changed_pages <= _NEW_PAGES
+    changed = relation.changed_pages
+    return changed is not None and hidden + changed <= _NEW_PAGES
 
 
 def _hidden(found: Range, relation: Relation) -> Range:
     """Those of the pages for which the visibility map does not answer."""
     hidden = max(0, relation.pages - relation.all_visible_pages)
     low = found.low * max(0, hidden - _NEW_PAGES) / relation.pages
+    if relation.changed_pages is None:
+        return Range(low, found.high)
     high = found.high * hidden / relation.pages + relation.changed_pages
     return Range(low, high).at_most(found.high)
 

@@ -137,6 +137,17 @@ def test_pages_that_were_changed_are_not_all_visible(server: WatchedServer) -> N
     assert document["nodes"][0]["table"]["changed_pages"] is None
 
 
+def test_a_materialized_view_that_was_never_analyzed(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE MATERIALIZED VIEW fresh AS TABLE kinds")
+    for statement, verdict in (
+        ("CREATE INDEX ON fresh (name)", "DON'T KNOW: fresh was never analyzed"),
+        ("COPY fresh TO STDOUT", "NO: COPY of a table reads it in order"),
+        ("COPY fresh FROM STDIN", "NO: fresh is no table that rows are stored in"),
+    ):
+        assert _check(server, statement).stdout.startswith(verdict)
+
+
 def test_a_window_may_stop_early(server: WatchedServer) -> None:
     numbered = "SELECT a, pad, row_number() OVER (ORDER BY a) AS n FROM big"
     outcome = _check(server, f"SELECT * FROM ({numbered}) AS s WHERE n <= 3", _LOOP)

@@ -79,7 +79,7 @@ _INSERT = (
 _FACTS = f"""
     SELECT named.relkind::pg_catalog.text,
            pg_catalog.sum(greatest(leaf.reltuples, 0)) FILTER (WHERE leaf.relkind IN ('r', 'm')),
-           pg_catalog.bool_or(leaf.reltuples < 0 AND leaf.relkind = 'r'),
+           pg_catalog.bool_or(leaf.reltuples < 0 AND leaf.relkind IN ('r', 'm')),
            pg_catalog.bool_or(own.indpred IS NOT NULL),
            pg_catalog.max((
                SELECT pg_catalog.max(CASE WHEN i.indclass[0] < 16384 THEN {_FIT} ELSE 1 END)
@@ -167,9 +167,10 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     rows = None if is_unknown else float(rows or 0)
     table = _Table(one_line(match["table"]), kind, rows, *more)
     switches = dict(connection.execute(_SETTINGS).fetchall())
-    if table.kind not in ("rp" if copy else "rpmiI"):
+    is_copy_to = copy is not None and copy["direction"].lower() == "to"
+    if table.kind not in ("rpm" if is_copy_to else "rp" if copy else "rpmiI"):
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
-    if copy and copy["direction"].lower() == "to":
+    if is_copy_to:
         whole = "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
         return Advice((), "no", whole)
     if "method" in match.groupdict():

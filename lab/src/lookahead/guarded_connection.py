@@ -137,12 +137,17 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
     )
 
 
-def connection_lost(error: psycopg.OperationalError) -> LabError:
-    """What to say when the server goes away between two statements, or cancels one of ours."""
+def query_failed(error: psycopg.Error) -> LabError:
+    """What to say when the server goes away between two statements, or refuses or ends one of ours.
+
+    Raises the error again if it is not the server's.
+    """
+    if error.sqlstate is None and not isinstance(error, psycopg.OperationalError):
+        raise error
     if error.sqlstate is not None and not error.sqlstate.startswith(_LOST):
         return LabError(
-            f"a query of lookahead was ended: {server_message(error)}",
-            "It has a minute at most; settings of the role, such as statement_timeout, apply, too.",
+            f"a query of lookahead failed: {server_message(error)}",
+            "It has a minute at most; limits and rights of the role apply, too.",
         )
     return LabError(
         f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."
@@ -160,7 +165,7 @@ def asking(dsn: str, purpose: str, failure: str) -> Iterator[GuardedConnection]:
             connection.limit_time(_LOOK_LIMIT_S, in_transaction=False)
             yield connection
     except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
+        raise query_failed(error) from None
     except psycopg.Error as error:
         raise LabError(f"{failure}: {server_message(error)}") from None
 

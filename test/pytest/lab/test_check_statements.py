@@ -12,7 +12,7 @@ from lab.outcome import Outcome, run_command
 from lookahead.check.statement import explained_errors, has_parameters
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
-from lookahead.guarded_connection import connection_lost
+from lookahead.guarded_connection import query_failed
 
 _TABLES = """
     CREATE TYPE mood AS ENUM ('sad', 'happy');
@@ -170,13 +170,32 @@ def test_time_limits_are_no_fault_of_the_statement(error: type[psycopg.Error]) -
     with finished as caught, explained_errors("SELECT 1"):
         raise error("late")
     assert caught.value.status is ExitStatus.FAILURE
-    told = connection_lost(psycopg.errors.QueryCanceled("late"))
-    assert told.message == "a query of lookahead was ended: late"
-    assert told.hint.startswith("It has a minute at most; settings of the role")
-    other = connection_lost(psycopg.errors.ObjectNotInPrerequisiteState("restricted"))
-    assert other.message == "a query of lookahead was ended: restricted"
+    told = query_failed(psycopg.errors.QueryCanceled("late"))
+    assert told.message == "a query of lookahead failed: late"
+    assert told.hint.startswith("It has a minute at most; limits and rights of the role")
+    other = query_failed(psycopg.errors.ObjectNotInPrerequisiteState("restricted"))
+    assert other.message == "a query of lookahead failed: restricted"
     for lost in (psycopg.OperationalError("gone"), psycopg.errors.AdminShutdown("gone")):
-        assert connection_lost(lost).message == "the connection is lost: gone"
+        assert query_failed(lost).message == "the connection is lost: gone"
+
+
+@pytest.mark.parametrize("called", ["check.advise_on", "check.judge_top"])
+def test_what_ends_a_query_of_the_labs_own(monkeypatch: pytest.MonkeyPatch, called: str) -> None:
+    """Such as a limit of the transaction, or a view that a role may not read."""
+
+    def run(error: psycopg.Error) -> Outcome:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(f"lookahead.commands.{called}", fail)
+        return run_command("check", *(["SELECT 1"] if "advise" in called else ["--top", "1"]))
+
+    for kind in (psycopg.errors.TransactionTimeout, psycopg.errors.InsufficientPrivilege):
+        outcome = run(kind("late"))
+        assert outcome.status is ExitStatus.FAILURE
+        assert outcome.stderr.startswith("error: a query of lookahead failed: late\nhint: ")
+    with pytest.raises(psycopg.ProgrammingError):
+        run(psycopg.ProgrammingError("a mistake of ours"))
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(server: WatchedServer) -> None:

@@ -155,7 +155,7 @@ def test_a_lock_is_not_waited_for(
         connection.execute("LOCK pg_catalog.pg_extension")
         outcome = run_command(command, "--dsn", place)
     assert outcome.status is ExitStatus.FAILURE
-    assert "error: a query of lookahead was ended: canceling statement" in outcome.stderr
+    assert "error: a query of lookahead failed: canceling statement" in outcome.stderr
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("check", "SELECT 1"), ("partitions",)])

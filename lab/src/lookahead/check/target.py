@@ -17,9 +17,9 @@ from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import (
     GuardedConnection,
-    connection_lost,
     find_member,
     open_guarded,
+    query_failed,
     server_message,
 )
 from lookahead.installation import SUPPORTED_MAJOR
@@ -44,8 +44,9 @@ def connect(dsn: str) -> GuardedConnection:
     connection = open_guarded(dsn, "lookahead check")
     try:
         _load_library(connection)
-    except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        connection.close()
+        raise query_failed(error) from None
     except BaseException:
         connection.close()
         raise

@@ -48,6 +48,13 @@ _OF_A_LIST = "its list of values is kept as one value: check it with the values"
 # in it. Arbitrary.
 _MORE, _FEW = 4, 16
 _SHOWN_LETTERS = 72
+# What settings of the role end.
+_LIMITS = (
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.TransactionTimeout,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
 _GAINS = ("yes", "when cold")
 _OF_ANOTHER = "planning it could call its role's functions with your rights: run this as that role"
 
@@ -115,7 +122,7 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
     except LabError as error:
         # Such as a type that no parameter can have, or a table that is gone.
         return "unknown", one_line(error.message.partition("\n")[0])
-    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
+    except _LIMITS as error:
         return "unknown", server_message(error)
     pages = advice.most_pages
     if advice.verdict == "little" and pages is not None and reads_each > _MORE * max(pages, _FEW):

@@ -31,7 +31,7 @@ from lookahead.commands.options import (
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Number
 from lookahead.formats import one_line, require_text
-from lookahead.guarded_connection import connection_lost
+from lookahead.guarded_connection import query_failed
 from lookahead.stats import VERDICT_PAIRS
 
 # Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
@@ -123,8 +123,8 @@ def check(context: CommandContext, /, **options: Any) -> None:
     require_text(text, "the statement")
     try:
         advice, measurement = _check(context, dsn, text, plan)
-    except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        raise query_failed(error) from None
     _show(context, text, advice, measurement, as_json=as_json)
 
 
@@ -155,8 +155,8 @@ def _standard_input() -> str:
 def _check_top(context: CommandContext, dsn: str, number: int, *, as_json: bool) -> None:
     try:
         judged = judge_top(dsn, number)
-    except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        raise query_failed(error) from None
     if as_json:
         statements = [asdict(one) for one in judged]
         context.terminal.document("lookahead-check-top", 1, {"statements": statements})

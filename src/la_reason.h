@@ -9,8 +9,8 @@
 #define LA_REASON_H
 
 /*
- * Why a scan, a join, an index build or an insert is left to core's own code.  docs/explain.md
- * explains each.
+ * Why a scan, a join, an index build or an insert is left to core's own code.
+ * docs/troubleshooting.md explains each.
  */
 typedef enum LaReason
 {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.outcome import run_command
+from lookahead.__main__ import main
 from lookahead.cli import _terminated_like_interrupted
 from lookahead.errors import ExitStatus
 
@@ -242,3 +243,14 @@ def test_an_interrupt_while_modules_load_leaves_no_traceback(
     )
     is_ignored = disposition is signal.SIG_IGN
     assert (done.returncode, done.stderr) == (7 if is_ignored else -signal.SIGINT, "")
+
+
+def test_another_system(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Modules of the lab need what Linux has; a wheel installs everywhere."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == ExitStatus.ENVIRONMENT
+    assert capsys.readouterr().err.startswith("error: lookahead runs on Linux only\n")

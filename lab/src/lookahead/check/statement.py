@@ -11,8 +11,8 @@ Which volatile functions a statement would call neither EXPLAIN's text nor pg_de
 leaves expressions out (the rows of VALUES), the other knows no functions of the server's own. The
 plan's tree has them all, with views, policies and inlined functions put in their place, and
 `debug_print_plan` makes the server send it. Types are followed to the domains in them and these to
-their checks, aggregates to their parts. What a function calls out of the server's sight is not
-known: its declared volatility is believed.
+their checks, and to the operator classes that users have made for them; aggregates to their parts.
+What a function calls out of the server's sight is not known: its declared volatility is believed.
 """
 
 import re
@@ -101,7 +101,10 @@ _VOLATILE = """
         UNION SELECT pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn, aggcombinefn, aggserialfn,
                   aggdeserialfn, aggmtransfn, aggminvtransfn, aggmfinalfn]::pg_catalog.oid[])
               FROM pg_catalog.pg_aggregate
-              WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[]))
+              WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[])
+        UNION SELECT amproc FROM pg_catalog.pg_amproc
+              WHERE amproc >= 16384 AND (amproclefttype = ANY (%(types)s::pg_catalog.oid[])
+                                         OR amprocrighttype = ANY (%(types)s::pg_catalog.oid[])))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""
@@ -260,6 +263,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
+        "types": list(seen),
         "texts": f"{_EXECUTE_TEXTS}|{_TAKE_IDS}",
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))

@@ -109,11 +109,12 @@ def check(context: CommandContext, /, **options: Any) -> None:
     is given, and believes what functions are declared as. Connect as a role that may do no more
     than the statement needs.
 
-    Exit status: 0 whatever the verdict; 1 the execution failed, or the time limit came before the
-    first pair was complete; 2 wrong options, the server refuses the statement, or it was to be
-    measured and writes, calls volatile functions, reads foreign tables or has parameters; 3 no
-    connection, no library, or no way to empty caches; 5 the rows with the library differ from those
-    without; 130 interrupted.
+    Exit status: 0 whatever the verdict; 1 the execution failed, the planning or a query of the
+    command's own was ended, the connection was lost, or the time limit came before the first pair
+    was complete; 2 wrong options, the server refuses the statement, or it was to be measured and
+    writes, calls volatile functions, reads foreign tables or has parameters; 3 no connection, no
+    library, or no way to empty caches; 5 the rows with the library differ from those without; 130
+    interrupted.
     """
     dsn, as_json, plan = options["dsn"] or "", options["as_json"], _measure_plan(options)
     if options["top"] is not None:

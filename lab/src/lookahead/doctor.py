@@ -394,6 +394,6 @@ def _storage(server: Server) -> Iterator[Line]:
             yield Line(
                 "note",
                 f"{text}; no profile: {one_line(one.reason or 'unknown')}",
-                f"On the server: lookahead probe --tablespace {one_line(some[0])} --profile FILE; "
+                f"As the server's account: lookahead probe --tablespace {one_line(some[0])} --profile FILE; "
                 f"{LIBRARY}.device_profile names that file then.",
             )

@@ -5,13 +5,15 @@ nothing is guessed. `examine` asks, `judge` is pure.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 
 import lookahead
+from lookahead.device.disk import Disk, disks_of
+from lookahead.doctor_line import Line, Tablespace, storage_lines
 from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
@@ -19,7 +21,6 @@ from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
 from lookahead.setting_source import altering, quoted, reset_of
 
-Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
@@ -35,7 +36,8 @@ _SERVER = """
            pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text,
            pg_catalog.pg_database_size(pg_catalog.current_database()),
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
-           pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size'))"""
+           pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')),
+           pg_catalog.inet_server_addr() IS NOT DISTINCT FROM pg_catalog.inet_client_addr()"""
 # A table that every database has; settings choose the kind of scan.
 _SCANS = {
     "index scans": ("enable_seqscan", "enable_bitmapscan"),
@@ -55,16 +57,6 @@ _DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahea
 
 
 @dataclass(frozen=True)
-class Tablespace:
-    """Where its files lie, as far as the server tells: `device` is "major:minor"."""
-
-    name: str
-    device: str | None
-    profile: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True)
 class Server:
     """What a session finds. `settings` lack those that the role may not see; `sources` are theirs.
 
@@ -74,7 +66,8 @@ class Server:
     by feature and reason, `since` that time.
     `closed` is why the extension's views may not be read.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
-    maintained without anybody's call. `watchers` look at commands, and were loaded before.
+    maintained without anybody's call. `disks` are None of another machine. `watchers` look at
+    commands, and were loaded before.
     """
 
     version: str
@@ -95,23 +88,16 @@ class Server:
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     since: str | None = None
     tablespaces: tuple[Tablespace, ...] = ()
+    disks: tuple[Disk, ...] | None = None
     policies: int = 0
     automatic: int = 0
     watchers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Line:
-    """One thing that was looked at, and what to do about it ("" if nothing)."""
-
-    level: Level
-    text: str
-    remedy: str = ""
-
-
 def examine(connection: GuardedConnection) -> Server:
     """Ask the server; nothing is changed, beyond loading the library into this session."""
-    version, in_recovery, database, role, size, buffers, cache = _row(connection, _SERVER)
+    *known, is_here = _row(connection, _SERVER)
+    version, in_recovery, database, role, size, buffers, cache = known
     major_fits = connection.info.server_version // 10000 == SUPPORTED_MAJOR
     loaded = loaded_libraries(connection).get(LIBRARY) if major_fits else None
     problem, denied = None, False
@@ -140,7 +126,7 @@ def examine(connection: GuardedConnection) -> Server:
         scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
         has_extension=view is not None,
         watchers=watchers_before(connection) if can_explain else (),
-        **(_of_extension(connection, view.schema) if view else {}),
+        **(_of_extension(connection, view.schema, is_here=is_here) if view else {}),
     )
 
 
@@ -164,7 +150,9 @@ def _reason(connection: GuardedConnection, kind: str) -> str | None:
     return str(group.get("Reason")) if group.get("Status") == "stock" else None
 
 
-def _of_extension(connection: GuardedConnection, schema: str) -> dict[str, Any]:
+def _of_extension(
+    connection: GuardedConnection, schema: str, *, is_here: bool
+) -> dict[str, Any]:
     """The fields of `Server` that its views tell."""
     try:
         policies, automatic = _row(connection, _POLICIES.format(schema=schema))
@@ -176,6 +164,7 @@ def _of_extension(connection: GuardedConnection, schema: str) -> dict[str, Any]:
         "policies": policies,
         "automatic": automatic,
         "tablespaces": tuple(Tablespace(*row) for row in devices),
+        "disks": disks_of(row[1] for row in devices) if is_here else None,
         "fallbacks": {f"{row[0]} ({row[2]})": row[1] for row in fallbacks if row[1]},
         "since": next((row[3] for row in fallbacks), None),
     }
@@ -200,7 +189,7 @@ def judge(server: Server) -> Iterator[Line]:
         yield from _left(server)
         yield from _maintenance(server)
     yield from _memory(server)
-    yield from _storage(server)
+    yield from storage_lines(server.settings, server.tablespaces, server.disks)
 
 
 def _library(server: Server) -> Iterator[Line]:
@@ -376,24 +365,3 @@ def _memory(server: Server) -> Iterator[Line]:
     else:
         text = f"the database ({size}) is larger than effective_cache_size ({cache})"
         yield Line("ok", f"{text}: reads will be waited for", asking)
-
-
-def _storage(server: Server) -> Iterator[Line]:
-    yield Line("ok", f"io_method is {server.settings.get('io_method', 'not shown')}")
-    if "data" in server.settings.get("debug_io_direct", ""):
-        yield Line("note", "direct I/O: scans are PostgreSQL's", "docs/limitations.md.")
-    names: dict[Tablespace, list[str]] = {}
-    for one in server.tablespaces:
-        names.setdefault(replace(one, name=""), []).append(one.name)
-    for one, some in names.items():
-        disk = f"device {one.device}" if one.device else "no device to be seen"
-        text = f"tablespace {', '.join(map(one_line, some))}: {disk}"
-        if one.profile is not None:
-            yield Line("ok", f"{text}, profile {one_line(one.profile)}")
-        else:
-            yield Line(
-                "note",
-                f"{text}; no profile: {one_line(one.reason or 'unknown')}",
-                f"As the server's account: lookahead probe --tablespace {one_line(some[0])} --profile FILE; "
-                f"{LIBRARY}.device_profile names that file then.",
-            )

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
-from lookahead.doctor import Server, Tablespace, judge
+from lookahead.device.disk import disks_of
+from lookahead.doctor import Server, judge
+from lookahead.doctor_line import Tablespace
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 from lookahead.guarded_connection import GuardedConnection
@@ -52,6 +55,26 @@ def test_devices_of_tablespaces(server: WatchedServer) -> None:
     assert "tablespace pg_default, pg_global: " in outcome.stdout
     assert "pg_lookahead.device_profile is empty" in outcome.stdout
     assert "--profile FILE; pg_lookahead.device_profile names that file then." in outcome.stdout
+    assert "are not known from here" not in outcome.stdout
+
+
+def test_what_the_kernel_tells_of_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for disk, number, files in (
+        ("nvme/p1", "259:3", {"../device/model": "Amazon Elastic Block Store ", "partition": "1"}),
+        ("vda", "254:0", {"device/vendor": "0x1af4", "queue/read_ahead_kb": "8192"}),
+        ("sda", "8:0", {"device/vendor": "ATA", "device/model": "SSD 9"}),
+    ):
+        for name, text in files.items():
+            file = tmp_path / "block" / disk / name
+            file.resolve().parent.mkdir(parents=True, exist_ok=True)
+            file.resolve().write_text(f"{text}\n")
+        (tmp_path / number).symlink_to(tmp_path / "block" / disk)
+    monkeypatch.setattr("lookahead.device.disk._DEVICES", tmp_path)
+    assert [disk.text for disk in disks_of(["259:3", "254:0", None, "0:45", "8:0", "8:0"])] == [
+        "device 254:0: OS read-ahead 8,192 kB, a virtual disk (virtio), local or not",
+        "device 259:3: OS read-ahead not known, Amazon Elastic Block Store: a cloud volume",
+        "device 8:0: OS read-ahead not known, SSD 9",
+    ]
 
 
 def test_an_extension_where_all_names_are_quoted(server: WatchedServer) -> None:
@@ -300,6 +323,7 @@ def test_reasons_and_devices() -> None:
     assert "note: fell back since 2026-11-28 10:00, copy (cluster): other extension 12,000" in said
     assert "ok: tablespace fast: device 259:0, profile id" in said
     assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
+    assert "note: OS read-ahead and kind of these devices are not known from here" in said
 
 
 def test_an_extension_comes_to_a_standby_from_its_primary() -> None:

@@ -225,7 +225,7 @@ def _inner(join: Node, above: Execution) -> Execution:
 
 
 def _does_only_read(outer: Node) -> bool:
-    """Whether all that is executed for its rows does; an InitPlan is before the join looks ahead."""
+    """Whether all that is executed for its rows does; InitPlans are executed before."""
     waiting = [outer]
     while waiting:
         node = waiting.pop()

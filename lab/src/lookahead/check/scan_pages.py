@@ -139,8 +139,10 @@ class ScanPages:
         return any(self._is_target(source, scan) for source in _sources(node))
 
     def _is_target(self, source: Node, scan: _Scan) -> bool:
-        """As search_scan() in la_join_target.c has it: the first columns of a btree are compared
-        by `=`, at least one of them with a value of another node; the next one may have bounds.
+        """Whether search_scan() in la_join_target.c would make one of it.
+
+        The first columns of a btree are compared by `=`, at least one of them with a value of
+        another node; the next column may have bounds, and no other a condition.
         """
         index = self._facts.indexes.get((scan.table[0], str(source.get("Index Name", ""))))
         if index is None or index.access_method != "btree":

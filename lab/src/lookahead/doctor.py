@@ -150,9 +150,7 @@ def _reason(connection: GuardedConnection, kind: str) -> str | None:
     return str(group.get("Reason")) if group.get("Status") == "stock" else None
 
 
-def _of_extension(
-    connection: GuardedConnection, schema: str, *, is_here: bool
-) -> dict[str, Any]:
+def _of_extension(connection: GuardedConnection, schema: str, *, is_here: bool) -> dict[str, Any]:
     """The fields of `Server` that its views tell."""
     try:
         policies, automatic = _row(connection, _POLICIES.format(schema=schema))

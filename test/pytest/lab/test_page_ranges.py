@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from lookahead.check.conditions import columns_in, values_in_lists
 from lookahead.check.page_ranges import (
     Layout,
     Range,
@@ -14,7 +15,6 @@ from lookahead.check.page_ranges import (
     union,
     with_repeated_reads,
 )
-from lookahead.check.conditions import columns_in, values_in_lists
 
 _PAGES, _ROWS = 1_000, 10_000
 

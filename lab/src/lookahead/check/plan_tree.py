@@ -30,11 +30,37 @@ _UNSEEN_LIST = ("unnest($", "unnest((InitPlan")
 _GREEDY = ("Incremental Sort", "WindowAgg", "ProjectSet", "Gather", "Gather Merge", "Append")
 # What a join draws rows ahead over: la_join_is_known() in la_join_expression.c.
 _READ_ONLY = frozenset(
-    ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Bitmap Index Scan")
-    + ("BitmapAnd", "BitmapOr", "Tid Scan", "Tid Range Scan", "Subquery Scan", "Function Scan")
-    + ("Values Scan", "Append", "Merge Append", "Result", "Nested Loop", "Merge Join", "Hash Join")
-    + ("Hash", "Materialize", "Memoize", "Sort", "Incremental Sort", "Aggregate", "Group", "Unique")
-    + ("Limit", "Gather", "Gather Merge")
+    [
+        "Seq Scan",
+        "Index Scan",
+        "Index Only Scan",
+        "Bitmap Heap Scan",
+        "Bitmap Index Scan",
+        "BitmapAnd",
+        "BitmapOr",
+        "Tid Scan",
+        "Tid Range Scan",
+        "Subquery Scan",
+        "Function Scan",
+        "Values Scan",
+        "Append",
+        "Merge Append",
+        "Result",
+        "Nested Loop",
+        "Merge Join",
+        "Hash Join",
+        "Hash",
+        "Materialize",
+        "Memoize",
+        "Sort",
+        "Incremental Sort",
+        "Aggregate",
+        "Group",
+        "Unique",
+        "Limit",
+        "Gather",
+        "Gather Merge",
+    ]
 )
 
 

@@ -71,9 +71,7 @@ find_target(LaInsertTable *table, TupleTableSlot **row)
 }
 
 /*
- * Inserts a row at once.  False when it, and what follows, must be left to core.  Core forms it
- * before it is checked, where it does not look for its partition: a constraint can ask how its
- * values are stored.  Mirrors ExecGetInsertNewTuple() in nodeModifyTable.c.
+ * Inserts a row at once.  False when it, and what follows, must be left to core.
  */
 bool
 la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row)
@@ -82,7 +80,7 @@ la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row)
 
 	if (target == NULL)
 		return false;
-	if (table->route == NULL && target->generated == NULL)
+	if (unlikely(target->checks_values))
 		row = la_insert_target_form(target, row);
 	la_insert_target_insert(target, la_insert_target_check(target, row));
 	table->rows++;

@@ -42,6 +42,8 @@ la_insert_target_begin(LaInsertTarget *target, LaInsertCommon *common,
 	target->relation = relation;
 	target->oid = RelationGetRelid(table);
 	target->has_constraints = constraints != NULL;
+	target->checks_values = constraints != NULL && constraints->num_check > 0 &&
+		!constraints->has_generated_stored;
 	target->checks_bounds = table->rd_rel->relispartition &&
 		relation->ri_RootResultRelInfo == NULL;
 	if (table->rd_rel->relhasindex && relation->ri_IndexRelationDescs == NULL)
@@ -78,6 +80,37 @@ la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
+ * A row becomes a tuple of the table.
+ */
+static inline TupleTableSlot *
+form(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (TTS_IS_BUFFERTUPLE(row))
+		return row;
+	if (target->single == NULL)
+		target->single = table_slot_create(target->relation->ri_RelationDesc,
+										   &target->common->estate->es_tupleTable);
+	row = ExecCopySlot(target->single, row);
+	row->tts_tableOid = target->oid;
+	return row;
+}
+
+/*
+ * Makes a row that is inserted at once what core checks: a tuple, unless it is for a partition with
+ * the columns of the statement's table.  A CHECK can ask how its values are stored.  Mirrors
+ * ExecGetInsertNewTuple() and ExecInsert() in nodeModifyTable.c.
+ */
+TupleTableSlot *
+la_insert_target_form(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (target->relation->ri_RootResultRelInfo == NULL)
+		return form(target, row);
+	if (target->map != NULL)
+		ExecMaterializeSlot(row);
+	return row;
+}
+
+/*
  * A row is in the table: its index entries, and its AFTER triggers.
  */
 static void
@@ -98,22 +131,6 @@ finish_row(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * A row becomes a tuple of the table.
- */
-TupleTableSlot *
-la_insert_target_form(LaInsertTarget *target, TupleTableSlot *row)
-{
-	if (TTS_IS_BUFFERTUPLE(row))
-		return row;
-	if (target->single == NULL)
-		target->single = table_slot_create(target->relation->ri_RelationDesc,
-										   &target->common->estate->es_tupleTable);
-	row = ExecCopySlot(target->single, row);
-	row->tts_tableOid = target->oid;
-	return row;
-}
-
-/*
  * Inserts a row at once.  As in core it is a tuple of the table then: triggers can ask for its
  * system columns.
  */
@@ -123,7 +140,7 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 	Relation	table = target->relation->ri_RelationDesc;
 	EState	   *estate = target->common->estate;
 
-	row = la_insert_target_form(target, row);
+	row = form(target, row);
 	table_tuple_insert(table, row, estate->es_output_cid, 0,
 					   target->bulk);
 	finish_row(target, row);

@@ -60,6 +60,8 @@ typedef struct LaInsertTarget
 	TupleConversionMap *map;	/* from rows of the statement's table, or NULL */
 	Oid			oid;			/* of the table */
 	bool		has_constraints;
+	bool		checks_values;	/* by a CHECK, of rows without generated
+								 * columns */
 	bool		checks_bounds;	/* of a partition that rows are not routed to */
 	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
 	TupleTableSlot *single;		/* a row that is inserted at once, or NULL */

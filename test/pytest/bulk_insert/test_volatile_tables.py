@@ -4,15 +4,18 @@ import threading
 
 import pytest
 from extension.probes import Connection, scalar
+from psycopg.errors import CheckViolation
 from server_log import WatchedServer
 from waiting import wait_until
 
-from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, Counters, choose
+from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, Arm, Counters, choose
 from bulk_insert.judging import ROWS, SERIES, VOLATILE, assert_counted, fresh, judgement, outcome
 
 _SQL = f"INSERT INTO w SELECT g, 0 FROM {SERIES}"
 _PREFETCH = {"Status": "prefetch"}
 _TRIGGER = "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+
+_SHORT = "t text CONSTRAINT short CHECK (pg_column_size(t) > 4)"
 
 _CASES = {
     "CHECK": "ALTER TABLE w ADD CHECK (passes(k))",
@@ -112,6 +115,33 @@ def test_a_constraint_can_ask_how_a_value_is_stored(
     assert len(stock.rows) == rows
     for arm in (DEFAULT, ONE_PAGE):
         assert outcome(connection, setup, sql, arm) == stock
+
+
+def _is_refused(connection: Connection, setup: str, sql: str, arm: Arm) -> bool:
+    try:
+        outcome(connection, setup, sql, arm)
+    except CheckViolation:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("rows", [5, ROWS])
+@pytest.mark.parametrize(
+    ("columns", "refused"),
+    [(f"k bigint, seen bigint, {_SHORT}", False), (f"{_SHORT}, seen bigint, k bigint", True)],
+    ids=["the same columns", "other columns"],
+)
+def test_partitions_can_ask_how_a_value_is_stored(
+    connection: Connection, columns: str, refused: bool, rows: int
+) -> None:
+    """A row is not a tuple yet for core where the partition has the table's columns."""
+    setup = (
+        f"DROP TABLE w; CREATE TABLE w (k bigint, seen bigint, {_SHORT}) PARTITION BY RANGE (k); "
+        f"CREATE TABLE w1 ({columns}); ALTER TABLE w ATTACH PARTITION w1 DEFAULT"
+    )
+    sql = f"INSERT INTO w (k, t) SELECT g, left('abcabc', 3) FROM generate_series(1, {rows}) g"
+    for arm in (STOCK, DEFAULT):
+        assert _is_refused(connection, setup, sql, arm) == refused
 
 
 def test_a_key_is_evaluated_once_for_a_row(connection: Connection) -> None:

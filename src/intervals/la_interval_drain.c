@@ -118,6 +118,16 @@ is_settled(const LaDrain *call)
 }
 
 /*
+ * Whether no other range is tried: others are in the way, or the table is refused.
+ */
+static bool
+ends_call(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		error->sqlerrcode == ERRCODE_FEATURE_NOT_SUPPORTED;
+}
+
+/*
  * Waits for those who use the table that could not be locked, with no other lock but that of having read the policy: core has
  * an autovacuum give way to whoever waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer,
  * since others wait behind us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
@@ -309,7 +319,7 @@ drain(LaIntervalRun *run)
 			call->list.stay[call->stay] += range->rows;
 		if (first == NULL)
 			first = error;
-		if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+		if (error != NULL && ends_call(error))
 			break;
 		if (error != NULL && error != first)
 			MemoryContextDelete(GetMemoryChunkContext(error));
@@ -324,7 +334,7 @@ drain(LaIntervalRun *run)
 
 /*
  * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if somebody else
- * maintains the table just now.  An error of a range does not keep the others; the first one is thrown in the end.
+ * maintains the table just now.  An error that does not end the call is thrown in the end, the first one.
  */
 bool
 la_interval_drain(Oid parent, int most)

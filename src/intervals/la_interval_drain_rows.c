@@ -13,7 +13,8 @@
  * heap_toast_insert_or_update() in heaptoast.c.
  *
  * Where a trigger, a rule or a foreign key to the table would take the commands for what they are not, for rows
- * that go and others that come, rows are not moved; nor into a new partition that an event trigger has changed so.
+ * that go and others that come, rows are not moved.  Nor where an event trigger would fire: it could give the new partition
+ * such things, put another one in its place, or have the commit wait after the last look at others.
  *
  * As the table's owner; the parent and the default partition are locked.
  *
@@ -29,7 +30,6 @@
 #include "access/xlog.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_publication.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -57,6 +57,7 @@
 #include "intervals/la_interval_owner.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_references.h"
+#include "partitions/la_partition_way.h"
 
 /* What the rows that were put aside are called in a command. */
 #define ASIDE "pg_lookahead_moved_rows"
@@ -179,6 +180,17 @@ fires_in_new(int16 type)
 	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_INSERT(type);
 }
 
+static void
+check_event_triggers(void)
+{
+	if (la_partition_fires_event_trigger(CMDTAG_CREATE_TABLE))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rows cannot be moved out of the default partition because of an event trigger for CREATE TABLE"),
+				 errdetail("It could change the new partition, or have the commit wait while others miss the rows."),
+				 errhint("Disable the event trigger meanwhile, or set \"event_triggers\" to off.")));
+}
+
 /*
  * Refuses tables whose rows cannot be moved.
  */
@@ -194,6 +206,7 @@ la_interval_drain_check(Oid parent, Oid default_partition)
 		refuse(RelationGetRelationName(rest),
 			   "With \"wal_level\" \"minimal\" a commit waits for the disk, and others could miss the rows meanwhile",
 			   NULL);
+	check_event_triggers();
 	check_default(rest);
 	check_published(relation, rest);
 	check_subscribed(rest);
@@ -204,12 +217,6 @@ la_interval_drain_check(Oid parent, Oid default_partition)
 			   get_rel_name(linitial_oid(references)));
 	table_close(rest, NoLock);
 	table_close(relation, NoLock);
-}
-
-static bool
-fires_on_insert(int16 type)
-{
-	return TRIGGER_FOR_INSERT(type);
 }
 
 /*
@@ -259,7 +266,7 @@ condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 }
 
 /*
- * The partition that was created, by its bound: an event trigger can have given it another name.
+ * The partition that was created, by its bound: it has been created by name, and its schema can have been renamed.
  */
 static Oid
 partition_of(Oid parent, const LaPlannedPartition *planned)
@@ -267,35 +274,8 @@ partition_of(Oid parent, const LaPlannedPartition *planned)
 	Relation	relation = table_open(parent, NoLock);
 	Oid			partition = la_partition_plan_range(relation, planned->bound);
 
-	if (!OidIsValid(partition))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("new partition \"%s\" of \"%s\" is gone",
-						planned->name, RelationGetRelationName(relation)),
-				 errdetail("An event trigger can have detached or dropped it.")));
 	table_close(relation, NoLock);
 	return partition;
-}
-
-/*
- * Refuses a new partition in which INSERT would do more, or elsewhere, than to put the rows there: an event trigger can have
- * given it triggers or rules, or have put another one in its place, also one that is partitioned.
- */
-static void
-check_new(Oid partition)
-{
-	foreach_oid(table, find_all_inheritors(partition, RowExclusiveLock, NULL))
-	{
-		Relation	relation = table_open(table, NoLock);
-
-		if (relation->rd_rel->relkind != RELKIND_RELATION &&
-			relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-			refuse(RelationGetRelationName(relation), "It is a foreign table", NULL);
-		if (relation->rd_rules != NULL)
-			refuse(RelationGetRelationName(relation), "It has rules", NULL);
-		check_triggers(relation, fires_on_insert);
-		table_close(relation, NoLock);
-	}
 }
 
 /*
@@ -312,7 +292,8 @@ is_awaited(Oid table, LOCKMODE mode)
 
 /*
  * Whether somebody waits for one of our locks: also for a row that we have locked, of a referenced table, which is a wait for
- * our transaction.  All is done within one subtransaction.
+ * the subtransaction that does all.  Not seen are walsenders that wait for the transaction above it, and waits for what functions
+ * of users have locked.
  */
 static bool
 is_any_awaited(const LaIntervalDrainLocked *locked)
@@ -425,7 +406,6 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 
 		la_interval_create_range(policy, range);
 		partition = partition_of(policy->parent, planned);
-		check_new(partition);
 		inserted = put_back(&aside, partition);
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",

@@ -268,3 +268,17 @@ def test_an_error_of_a_range_keeps_no_other(session: Connection) -> None:
     assert scalar(session, IN_DEFAULT) == 10
     dynamic: Any = "SELECT array_agg(k ORDER BY k) FROM s.p WHERE k <> 34"
     assert scalar(session, dynamic) == [k for k in range(50) if k not in (33, 34)]
+
+
+@pytest.mark.parametrize(("state", "left"), [("0A000", 20), ("23514", 10)])
+def test_an_error_that_ends_the_call(session: Connection, state: str, left: int) -> None:
+    """What is refused for one range is refused for each."""
+    fill(session, "int", "SELECT generate_series(0, 29)", "10, 0")
+    session.execute(
+        f"""CREATE FUNCTION s.check(k int) RETURNS boolean LANGUAGE plpgsql AS
+            $$BEGIN RAISE EXCEPTION USING ERRCODE = '{state}'; END$$;
+        ALTER TABLE s.p ADD CHECK (k <> 15 OR s.check(k)) NOT VALID"""
+    )
+    with pytest.raises(psycopg.Error):
+        move(session)
+    assert scalar(session, IN_DEFAULT) == left

@@ -7,6 +7,7 @@
  * they were.
  * Of numbers, maintenance goes on from the last partition in use: so ranges after that one move as far as they follow without a
  * gap, the lowest first.  Where no partition is in use all move, the highest first: then the others are before it, for further calls, too.
+ * None of them moves before that one has.
  *
  * From the commit on the default partition is left out by queries for the range, and the new partition has the
  * rows.  Who has a snapshot from before sees the rows in the default partition only, so such a query of theirs would find
@@ -104,27 +105,30 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Whether a range stays for the same reason as the one before: what is after a range behind a gap is so, too.  While
- * somebody has a partition locked there is no use in many tries, and where the highest range comes first no other one
- * may move instead.
+ * Why a range stays, if that is settled by the one before: where the highest one comes first and does not move, no other
+ * one may move instead.  What is after a range behind a gap is so, too.  While somebody has a partition locked there is
+ * no use in many tries.
  */
-static bool
-is_settled(const LaDrain *call)
+static LaIntervalStay
+settled(const LaDrain *call, int ranges)
 {
-	if (call->stay == LA_STAY_AWAY)
-		return !call->list.is_unused;
-	return call->stay == LA_STAY_UNKNOWN &&
-		(call->list.is_unused || call->unknown >= MOST_TRIES);
+	if (call->list.is_unused && ranges == 0 && call->stay != LA_STAY_NOT)
+		return LA_STAY_UNKNOWN;
+	if (call->stay == LA_STAY_AWAY || call->unknown >= MOST_TRIES)
+		return call->stay;
+	return LA_STAY_NOT;
 }
 
 /*
- * Whether no other range is tried: others are in the way, or the table is refused.
+ * Whether no other range is tried: others are in the way, the table is refused, or the highest range, which has to be the first,
+ * has not moved.
  */
 static bool
-ends_call(const ErrorData *error)
+ends_call(const LaDrain *call, const ErrorData *error, int ranges)
 {
 	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
-		error->sqlerrcode == ERRCODE_FEATURE_NOT_SUPPORTED;
+		error->sqlerrcode == ERRCODE_FEATURE_NOT_SUPPORTED ||
+		(call->list.is_unused && ranges == 0);
 }
 
 /*
@@ -282,7 +286,7 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 						   "%lld are more than \"max_distance\" steps from the other partitions. "
 						   "%lld would be old by the retention, or make other partitions old. "
 						   "%lld are after a gap behind the last partition in use. "
-						   "Of %lld that is not known, because somebody has locked or emptied a partition.",
+						   "Of %lld that is not known, because others have locked or changed a partition meanwhile.",
 						   (long long) without, (long long) far, (long long) old,
 						   (long long) away, (long long) unknown)));
 }
@@ -310,16 +314,17 @@ drain(LaIntervalRun *run)
 		ErrorData  *error = NULL;
 
 		call->value = range->value;
-		if (!is_settled(call))
+		call->stay = settled(call, ranges);
+		if (call->stay == LA_STAY_NOT)
 			error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
 		call->unknown = call->stay == LA_STAY_UNKNOWN ? call->unknown + 1 : 0;
-		if (error == NULL && call->stay != LA_STAY_WITHOUT && call->stay != LA_STAY_NOT)
+		if (call->stay != LA_STAY_WITHOUT && call->stay != LA_STAY_NOT)
 			call->list.stay[call->stay] += range->rows;
 		if (first == NULL)
 			first = error;
-		if (error != NULL && ends_call(error))
+		if (error != NULL && ends_call(call, error, ranges))
 			break;
 		if (error != NULL && error != first)
 			MemoryContextDelete(GetMemoryChunkContext(error));
@@ -339,7 +344,7 @@ drain(LaIntervalRun *run)
 bool
 la_interval_drain(Oid parent, int most)
 {
-	LaDrain		call = {.caller = GetUserId(),.most = most};
+	LaDrain		call = {.caller = GetUserId(),.most = most,.stay = LA_STAY_NOT};
 
 	return la_interval_run(parent, drain, &call);
 }

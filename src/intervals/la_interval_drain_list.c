@@ -136,7 +136,8 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead range",
 										  ALLOCSET_DEFAULT_SIZES);
 	la_interval_drain_open(&receiver.table, policy);
-	list->is_unused = !la_interval_partitions_any_used(receiver.table.all);
+	list->is_unused = !la_interval_grid_is_time(receiver.table.grid->key_type) &&
+		!la_interval_partitions_any_used(receiver.table.all);
 	scan(&receiver, default_partition);
 	table_close(receiver.table.parent, AccessShareLock);
 	MemoryContextDelete(receiver.last);

@@ -47,7 +47,8 @@ typedef struct LaIntervalDrainList
 	List	   *ranges;			/* that rows can be moved to, in ascending
 								 * order */
 	int64		stay[LA_STAY_NOT];	/* rows that stay */
-	bool		is_unused;		/* no other partition can be in use */
+	bool		is_unused;		/* of numbers: no other partition can be in
+								 * use */
 } LaIntervalDrainList;
 
 extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from extension.probes import Connection, scalar
 from psycopg.errors import FeatureNotSupported, LockNotAvailable
@@ -13,6 +13,8 @@ from server_log import WatchedServer
 from waiting import wait_until
 
 from intervals.policies import hear, make, set_policy
+
+T = TypeVar("T")
 
 MOVE = "CALL pg_lookahead_move_default_rows('s.p')"
 BESIDE_SNAPSHOTS = "while other sessions have older snapshots"
@@ -24,7 +26,7 @@ _STALL = """
         WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.01); END LOOP;
         RETURN true;
     END$$;
-    ALTER TABLE s.p ADD CHECK (s.stall(k))"""
+    ALTER TABLE s.p ADD CHECK (NOT ({}) OR s.stall(k))"""
 _STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
@@ -82,7 +84,17 @@ def stalled(
                 return str(error)
             return ""
 
-    session.execute(_STALL)
+    with stalled_by(session, run) as running:
+        yield running
+
+
+@contextmanager
+def stalled_by(
+    session: Connection, run: Callable[[], T], rows: str = "true"
+) -> Iterator[Future[T]]:
+    """Such rows, which this moves, are between two partitions when the block begins."""
+    dynamic: Any = _STALL.format(rows)
+    session.execute(dynamic)
     session.execute("SELECT pg_advisory_lock(1)")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)

@@ -270,6 +270,17 @@ def test_an_error_of_a_range_keeps_no_other(session: Connection) -> None:
     assert scalar(session, dynamic) == [k for k in range(50) if k not in (33, 34)]
 
 
+def test_an_error_of_the_highest_range_of_times(session: Connection) -> None:
+    """Nothing is led away by the others."""
+    days = "SELECT current_date + i FROM generate_series(0, 2) i"
+    fill(session, "date", days, "'1 day', names => 'p_{bound}'")
+    last = scalar(session, "SELECT to_char(current_date + 2, 'YYYYMMDD')")
+    session.execute(f"CREATE VIEW s.p_{last} AS SELECT 1")
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        move(session)
+    assert scalar(session, IN_DEFAULT) == 1
+
+
 @pytest.mark.parametrize(("state", "left"), [("0A000", 20), ("23514", 10)])
 def test_an_error_that_ends_the_call(session: Connection, state: str, left: int) -> None:
     """What is refused for one range is refused for each."""

@@ -7,12 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.moving import content, fill, move, moved, places, stay
+from intervals.moving import IN_DEFAULT, content, fill, move, moved, places, stalled_by, stay
 from intervals.policies import bounds, maintain, make, set_policy
 
 _KEPT = "premake => 0, retention => '100', retention_action => 'drop'"
@@ -156,6 +157,11 @@ def test_a_partition_that_may_be_in_use_for_a_moment(
         assert move(own) == [moved(2 - moves, 2 - moves)]
 
 
+def _move_patiently(session: Connection) -> list[str]:
+    session.execute("SET lock_timeout = '20s'")
+    return move(session)
+
+
 def _await_table(session: Connection, moving: Future[list[str]], sessions: int) -> None:
     """Until so many wait for the table, or the rows have moved."""
     awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
@@ -192,18 +198,74 @@ def test_a_partition_that_is_locked_for_long(session: Connection, server: Watche
         other.execute("COMMIT")
 
 
-def test_a_partition_that_comes_into_use(session: Connection, server: WatchedServer) -> None:
-    """The highest range is behind a gap then; the others are not."""
-    fill(session, "int", "VALUES (5), (55)", "10, 0")
-    session.execute("CREATE TABLE s.p20 PARTITION OF s.p FOR VALUES FROM (20) TO (30)")
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO s.p20 VALUES (25)", "DROP TABLE s.p4990"], ids=["gap", "far"]
+)
+def test_the_highest_range_does_not_move(
+    session: Connection, server: WatchedServer, change: Any
+) -> None:
+    """As partitions change after the list is made.  The others wait for another call."""
+    fill(session, "int", "VALUES (5), (5000)", "10, 0, max_distance => 10")
+    for low in (20, 4990):
+        session.execute(
+            f"CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})"
+        )
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
         own.execute("SET lock_timeout = '60s'")
         other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
         moving = pool.submit(move, own)
         _await_table(session, moving, 1)
-        other.execute("INSERT INTO s.p20 VALUES (25)")
+        other.execute(change)
         other.execute("COMMIT")
-        assert moving.result(100) == [moved(1, 1), stay(1)]
+        assert moving.result(100) == [moved(0, 0), stay(2)]
+        assert move(own) == [moved(1, 1), stay(1)]
+
+
+def test_an_error_of_the_highest_range(session: Connection) -> None:
+    """The others would leave it behind a gap."""
+    fill(session, "int", "VALUES (5), (55), (5000)", "10, 0")
+    session.execute("CREATE VIEW s.p_5000 AS SELECT 1")
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        move(session)
+    assert scalar(session, IN_DEFAULT) == 3
+    session.execute("DROP VIEW s.p_5000")
+    assert move(session) == [moved(3, 3)]
+
+
+def test_the_highest_range_is_locked_when_it_has_moved(
+    session: Connection, server: WatchedServer
+) -> None:
+    """For a moment: the next range stays, the one after that is tried.
+
+    The moment is between two attempts of the next one, for which an older snapshot is waited for.
+    """
+    fill(session, "int", "VALUES (5), (205), (305)", "10, 0")
+    locking = "BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE"
+    with (
+        server.connect() as own,
+        server.connect() as holder,
+        server.connect() as older,
+        server.connect() as first,
+        server.connect() as second,
+        stalled_by(session, lambda: _move_patiently(own), "k = 205") as moving,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        older.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        holder.execute("BEGIN; LOCK s.p_300")
+        session.execute("SELECT pg_advisory_unlock(1)")
+        awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'virtualxid'"
+        wait_until(lambda: scalar(session, awaited) == 1, "the snapshot is waited for")
+        first.execute(locking)
+        older.execute("COMMIT")
+        _await_table(session, moving, 1)
+        locked = pool.submit(second.execute, locking)
+        _await_table(session, moving, 2)
+        first.execute("COMMIT")
+        locked.result(100)
+        _await_table(session, moving, 1)
+        holder.execute("COMMIT")
+        second.execute("COMMIT")
+        assert moving.result(100) == [moved(2, 2), stay(1)]
 
 
 def test_a_row_that_comes_into_the_last_partition(session: Connection) -> None:

@@ -50,7 +50,7 @@ la_interval_create_find_missing(LaIntervalWanted *wanted,
 	la_interval_outlook_take(&outlook, policy, parent, now);
 	table_close(parent, AccessShareLock);
 	wanted->series = outlook.missing;
-	wanted->end = outlook.end;
+	wanted->why = outlook.why;
 	if (wanted->series == NIL)
 		return;
 	request.way = la_partition_way_beside_writers(&request, &reason);

@@ -22,8 +22,7 @@ typedef struct LaIntervalWanted
 	LaPartitionResult result;	/* of the first of them */
 	int			batch;			/* how many may be created in a transaction */
 	LOCKMODE	lock;			/* of the parent, for that */
-	char	   *end;			/* where ranges end before what is wanted
-								 * does, or NULL */
+	const char *why;			/* no more are, or NULL */
 } LaIntervalWanted;
 
 extern void la_interval_create_find_missing(LaIntervalWanted *wanted,

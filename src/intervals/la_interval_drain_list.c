@@ -128,6 +128,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 		.context = CurrentMemoryContext,
 		.stay = LA_STAY_WITHOUT,
 	};
+	bool		is_known;
 
 	receiver.base.receiveSlot = receive;
 	receiver.base.mydest = DestTuplestore;
@@ -137,7 +138,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 										  ALLOCSET_DEFAULT_SIZES);
 	la_interval_drain_open(&receiver.table, policy);
 	list->is_unused = !la_interval_grid_is_time(receiver.table.grid->key_type) &&
-		!la_interval_partitions_any_used(receiver.table.all);
+		la_interval_partitions_last_used(receiver.table.all, &is_known) == NULL && is_known;
 	scan(&receiver, default_partition);
 	table_close(receiver.table.parent, AccessShareLock);
 	MemoryContextDelete(receiver.last);
@@ -204,27 +205,22 @@ is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last
 
 /*
  * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
- * A partition that somebody has locked may be the last one.  Where none is in use the range moves if the highest one
- * came first: if ranges were listed as those of a table in use, the others would be behind a gap.
+ * Where none is in use the range moves if the highest one comes first: if ranges were listed as those of a table in use, the
+ * others would be behind a gap.
  */
 LaIntervalStay
 la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range,
 							 bool is_unused)
 {
-	const LaIntervalPartitions *all = table->all;
 	const LaIntervalPartition *last;
+	bool		is_known;
 
 	if (la_interval_grid_is_time(table->grid->key_type))
 		return LA_STAY_NOT;
-	last = la_interval_partitions_last_used(all);
+	last = la_interval_partitions_last_used(table->all, &is_known);
 	if (last != NULL && !is_behind_gap(table, last, range))
 		return LA_STAY_NOT;
-	for (int i = last == NULL ? 0 : last + 1 - all->partitions; i < all->count; i++)
-	{
-		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
-			return LA_STAY_UNKNOWN;
-	}
-	if (last != NULL)
+	if (last != NULL && is_known)
 		return LA_STAY_AWAY;
-	return is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
+	return is_known && is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
 }

@@ -55,9 +55,8 @@ create_missing(LaIntervalRun *run)
 		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 		return;
 	}
-	if (wanted->end != NULL)
-		la_interval_run_note_blocked(run, "no further partitions",
-									 psprintf("the values of the key end after %s", wanted->end));
+	if (wanted->why != NULL)
+		la_interval_run_note_blocked(run, "no further partitions", wanted->why);
 	while (wanted->series != NIL && !run->is_superseded)
 	{
 		bool		was_together = wanted->batch > 1;

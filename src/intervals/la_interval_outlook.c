@@ -5,7 +5,8 @@
  *
  * Of keys of times the range in use is that of this moment.  Of numbers it is
  * the last partition into which somebody has put rows: what will come is after
- * it, whatever is in it, and no row has to be looked at.
+ * it, whatever is in it, and no row has to be looked at.  While that is not known,
+ * because one that may be it is locked, nothing is missing: it would be in a gap.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,6 +46,7 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 {
 	const LaIntervalGrid *grid = outlook->grid;
 	const LaIntervalPartition *used;
+	bool		is_known;
 
 	if (la_interval_grid_is_time(grid->key_type))
 	{
@@ -52,7 +54,8 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 											   la_partition_series_at_moment(grid->key_type, now));
 		return -1;
 	}
-	used = la_interval_partitions_last_used(outlook->partitions);
+	used = la_interval_partitions_last_used(outlook->partitions, &is_known);
+	outlook->is_unknown = !is_known;
 	if (used == NULL)
 	{
 		outlook->edge = first_of_unused(outlook, policy);
@@ -131,6 +134,11 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 	outlook->grid = la_interval_grid_make(policy, parent);
 	outlook->partitions = la_interval_partitions_read(parent);
 	number = outlook->ahead = find_edge(outlook, policy, now);
+	if (outlook->is_unknown)
+	{
+		outlook->why = "a partition that may be the last one in use is locked";
+		return;
+	}
 	if (outlook->is_open)
 	{
 		outlook->ahead = policy->premake;
@@ -143,7 +151,7 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 		CHECK_FOR_INTERRUPTS();
 		if (la_interval_grid_ends(outlook->grid, &at))
 		{
-			outlook->end = at.text;
+			outlook->why = psprintf("the values of the key end after %s", at.text);
 			return;
 		}
 		range = la_interval_grid_find(outlook->grid, &at);

@@ -185,20 +185,6 @@ la_interval_partitions_find(const LaIntervalPartitions *all,
 }
 
 /*
- * The last partition that is in use, or NULL.
- */
-const LaIntervalPartition *
-la_interval_partitions_last_used(const LaIntervalPartitions *all)
-{
-	for (int i = all->count - 1; i >= 0; i--)
-	{
-		if (la_interval_partitions_is_used(all->partitions[i].relation))
-			return &all->partitions[i];
-	}
-	return NULL;
-}
-
-/*
  * The last partition that has a row, for the active snapshot, or NULL.  Partitions are dropped
  * because of it, so a foreign table counts as empty, and one that is being detached, in which
  * nobody finds a row.
@@ -289,24 +275,21 @@ la_interval_partitions_is_used(Oid relation)
 }
 
 /*
- * The same for all that can be known: one that somebody has locked may be.
+ * The last partition that is in use, or NULL, and whether that is known: one after it that somebody has locked may be it.
  */
-bool
-la_interval_partitions_may_be_used(Oid relation)
+const LaIntervalPartition *
+la_interval_partitions_last_used(const LaIntervalPartitions *all, bool *is_known)
 {
-	return any_leaf(relation, has_pages, true, true);
-}
-
-/*
- * Whether any partition may be in use.
- */
-bool
-la_interval_partitions_any_used(const LaIntervalPartitions *all)
-{
-	for (int i = 0; i < all->count; i++)
+	*is_known = true;
+	for (int i = all->count - 1; i >= 0; i--)
 	{
-		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
-			return true;
+		Oid			relation = all->partitions[i].relation;
+
+		if (!any_leaf(relation, has_pages, true, true))
+			continue;
+		if (la_interval_partitions_is_used(relation))
+			return &all->partitions[i];
+		*is_known = false;
 	}
-	return false;
+	return NULL;
 }

@@ -35,13 +35,12 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 															  const LaIntervalGrid *grid,
 															  const LaIntervalBound *value,
 															  LaIntervalRange *range);
-extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all);
+extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all,
+																   bool *is_known);
 extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
 extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partition);
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
 											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
-extern bool la_interval_partitions_may_be_used(Oid relation);
-extern bool la_interval_partitions_any_used(const LaIntervalPartitions *all);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

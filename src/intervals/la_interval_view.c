@@ -95,14 +95,15 @@ fill_status(void *arg)
 	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
 	parent = la_interval_grid_open(policy->parent);
 	la_interval_outlook_take(&outlook, policy, parent, GetCurrentTimestamp());
-	fill_outlook(status, &outlook);
+	if (!outlook.is_unknown)
+		fill_outlook(status, &outlook);
 	table_close(parent, AccessShareLock);
 	la_interval_owner_end(&before);
 }
 
 /*
  * SQL function pg_lookahead_interval_status(parent).  All columns are null
- * where the table is locked just now, and where the policy makes no sense any
+ * where the table or the partition in use is locked just now, and where the policy makes no sense any
  * more, of which maintenance tells more.
  */
 Datum

@@ -228,6 +228,30 @@ def test_a_change_of_the_step_of_times(session: Connection) -> None:
     )
 
 
+def test_a_partition_that_may_be_in_use_is_locked(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Nothing is created in the gap before it, and nothing is said of how many are missing."""
+    make(session, "int")
+    for low in (0, 500):
+        session.execute(
+            f"CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})"
+        )
+        session.execute(f"INSERT INTO s.p VALUES ({low})")
+    set_policy(session, "10, premake => 1")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p500")
+        maintain(session)
+        assert scalar(session, "SELECT count(*) FROM pg_inherits") == 2
+        assert state(session, "ROW(partitions, ahead, behind)::text") == "(,,)"
+        why = "no further partitions: a partition that may be the last one in use is locked"
+        assert state(session, "ROW(blocked, last_error)::text") == f'("{why}",)'
+        other.execute("COMMIT")
+    maintain(session)
+    assert names(session) == ["p0", "p500", "p_510"]
+    assert state(session, "ROW(ahead, blocked)::text") == "(1,)"
+
+
 def test_statistics_of_the_table(session: Connection) -> None:
     make(session, "int")
     set_policy(session, "1000, premake => 0, analyze_every => '1 day'")

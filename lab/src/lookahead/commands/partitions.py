@@ -89,7 +89,7 @@ def _problem(policy: _Row) -> str | None:
         message = policy["last_error"] or "the message is for the table's owner"
         return f"error {policy['last_sqlstate']}: {one_line(message)}"
     if policy["ahead"] is None:
-        return "not known: the table is locked, or the policy does not fit it"
+        return "not known: the table or a partition is locked, or the policy does not fit it"
     if policy["behind"]:
         return f"behind: no partition from {one_line(policy['wanted'])} on"
     return None

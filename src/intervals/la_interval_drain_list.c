@@ -128,7 +128,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 		.context = CurrentMemoryContext,
 		.stay = LA_STAY_WITHOUT,
 	};
-	bool		is_known;
+	const LaIntervalPartition *maybe;
 
 	receiver.base.receiveSlot = receive;
 	receiver.base.mydest = DestTuplestore;
@@ -138,7 +138,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 										  ALLOCSET_DEFAULT_SIZES);
 	la_interval_drain_open(&receiver.table, policy);
 	list->is_unused = !la_interval_grid_is_time(receiver.table.grid->key_type) &&
-		la_interval_partitions_last_used(receiver.table.all, &is_known) == NULL && is_known;
+		la_interval_partitions_last_used(receiver.table.all, &maybe) == NULL && maybe == NULL;
 	scan(&receiver, default_partition);
 	table_close(receiver.table.parent, AccessShareLock);
 	MemoryContextDelete(receiver.last);
@@ -213,14 +213,14 @@ la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaInterval
 							 bool is_unused)
 {
 	const LaIntervalPartition *last;
-	bool		is_known;
+	const LaIntervalPartition *maybe;
 
 	if (la_interval_grid_is_time(table->grid->key_type))
 		return LA_STAY_NOT;
-	last = la_interval_partitions_last_used(table->all, &is_known);
+	last = la_interval_partitions_last_used(table->all, &maybe);
 	if (last != NULL && !is_behind_gap(table, last, range))
 		return LA_STAY_NOT;
-	if (last != NULL && is_known)
+	if (last != NULL && last == maybe)
 		return LA_STAY_AWAY;
-	return is_known && is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
+	return maybe == NULL && is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
 }

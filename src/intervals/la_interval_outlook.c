@@ -5,8 +5,8 @@
  *
  * Of keys of times the range in use is that of this moment.  Of numbers it is
  * the last partition into which somebody has put rows: what will come is after
- * it, whatever is in it, and no row has to be looked at.  While that is not known,
- * because one that may be it is locked, nothing is missing: it would be in a gap.
+ * it, whatever is in it, and no row has to be looked at.  While one that may be it
+ * is locked, nothing is missing before that: it could be in a gap.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,7 +46,7 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 {
 	const LaIntervalGrid *grid = outlook->grid;
 	const LaIntervalPartition *used;
-	bool		is_known;
+	const LaIntervalPartition *maybe;
 
 	if (la_interval_grid_is_time(grid->key_type))
 	{
@@ -54,8 +54,9 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 											   la_partition_series_at_moment(grid->key_type, now));
 		return -1;
 	}
-	used = la_interval_partitions_last_used(outlook->partitions, &is_known);
-	outlook->is_unknown = !is_known;
+	used = la_interval_partitions_last_used(outlook->partitions, &maybe);
+	if (maybe != used)
+		outlook->locked = maybe;
 	if (used == NULL)
 	{
 		outlook->edge = first_of_unused(outlook, policy);
@@ -93,6 +94,19 @@ add_missing(LaIntervalOutlook *outlook, const LaIntervalRange *range)
 }
 
 /*
+ * Whether what is missing is before a partition that may be the last one in use.
+ */
+static bool
+may_be_in_gap(const LaIntervalOutlook *outlook, const LaIntervalRange *missing)
+{
+	const LaIntervalPartition *locked = outlook->locked;
+
+	return locked != NULL &&
+		(!locked->has_upper ||
+		 la_interval_grid_compare(outlook->grid, &missing->lower, &locked->upper) < 0);
+}
+
+/*
  * Notes what no partition has of a range from a value on.
  */
 static void
@@ -109,7 +123,10 @@ look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
 
 		if (partition == NULL)
 		{
-			add_missing(outlook, &missing);
+			if (may_be_in_gap(outlook, &missing))
+				outlook->why = "a partition that may be the last one in use is locked";
+			else
+				add_missing(outlook, &missing);
 			at = missing.upper;
 		}
 		else if (partition->has_upper)
@@ -134,11 +151,6 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 	outlook->grid = la_interval_grid_make(policy, parent);
 	outlook->partitions = la_interval_partitions_read(parent);
 	number = outlook->ahead = find_edge(outlook, policy, now);
-	if (outlook->is_unknown)
-	{
-		outlook->why = "a partition that may be the last one in use is locked";
-		return;
-	}
 	if (outlook->is_open)
 	{
 		outlook->ahead = policy->premake;

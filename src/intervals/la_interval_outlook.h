@@ -15,15 +15,17 @@ typedef struct LaIntervalOutlook
 	LaIntervalGrid *grid;
 	LaIntervalPartitions *partitions;
 	LaIntervalBound edge;		/* a value: partitions are wanted from here on */
-	bool		is_unknown;		/* somebody has locked a partition that may be
-								 * the one in use: nothing is wanted */
+	const LaIntervalPartition *locked;	/* one that may be the last one in
+										 * use, which is not known then; or
+										 * NULL */
 	bool		is_open;		/* the last partition in use has no upper
 								 * bound */
 	int			ahead;			/* ranges after the one in use that are there
 								 * without a gap, at most as many as wanted;
 								 * -1 if the one in use is not */
-	const char *why;			/* no more are wanted: the type of the key
-								 * ends, or that is unknown; or NULL */
+	const char *why;			/* no more are missing: the type of the key
+								 * ends, or others are before that one; or
+								 * NULL */
 	List	   *missing;		/* series of ranges that are, in their order */
 	char	   *wanted;			/* where the first one begins, or NULL */
 } LaIntervalOutlook;

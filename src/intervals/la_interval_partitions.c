@@ -275,21 +275,23 @@ la_interval_partitions_is_used(Oid relation)
 }
 
 /*
- * The last partition that is in use, or NULL, and whether that is known: one after it that somebody has locked may be it.
+ * The last partition that is in use, or NULL, and the last one that may be: another one where somebody has locked that.
  */
 const LaIntervalPartition *
-la_interval_partitions_last_used(const LaIntervalPartitions *all, bool *is_known)
+la_interval_partitions_last_used(const LaIntervalPartitions *all,
+								 const LaIntervalPartition **maybe)
 {
-	*is_known = true;
+	*maybe = NULL;
 	for (int i = all->count - 1; i >= 0; i--)
 	{
 		Oid			relation = all->partitions[i].relation;
 
 		if (!any_leaf(relation, has_pages, true, true))
 			continue;
+		if (*maybe == NULL)
+			*maybe = &all->partitions[i];
 		if (la_interval_partitions_is_used(relation))
 			return &all->partitions[i];
-		*is_known = false;
 	}
 	return NULL;
 }

@@ -36,7 +36,7 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 															  const LaIntervalBound *value,
 															  LaIntervalRange *range);
 extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all,
-																   bool *is_known);
+																   const LaIntervalPartition **maybe);
 extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
 extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partition);
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,

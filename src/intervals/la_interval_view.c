@@ -72,8 +72,9 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 						la_interval_grid_complete(key_type, &last->upper).text,
 						&nulls[i]);
 	i++;
-	values[i] = text_of(outlook->wanted, &nulls[i]);
+	values[i] = text_of(outlook->locked == NULL ? outlook->wanted : NULL, &nulls[i]);
 	i++;
+	nulls[i] = outlook->locked != NULL;
 	values[i++] = Int32GetDatum(outlook->ahead);
 	nulls[i] = nulls[i + 1] = !OidIsValid(other);
 	if (OidIsValid(other))
@@ -95,16 +96,15 @@ fill_status(void *arg)
 	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
 	parent = la_interval_grid_open(policy->parent);
 	la_interval_outlook_take(&outlook, policy, parent, GetCurrentTimestamp());
-	if (!outlook.is_unknown)
-		fill_outlook(status, &outlook);
+	fill_outlook(status, &outlook);
 	table_close(parent, AccessShareLock);
 	la_interval_owner_end(&before);
 }
 
 /*
  * SQL function pg_lookahead_interval_status(parent).  All columns are null
- * where the table or the partition in use is locked just now, and where the policy makes no sense any
- * more, of which maintenance tells more.
+ * where the table is locked just now, and where the policy makes no sense any more, of which maintenance
+ * tells more.  While the last partition in use is not known, so is what is after it.
  */
 Datum
 pg_lookahead_interval_status(PG_FUNCTION_ARGS)

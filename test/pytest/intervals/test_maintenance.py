@@ -228,28 +228,47 @@ def test_a_change_of_the_step_of_times(session: Connection) -> None:
     )
 
 
+@pytest.mark.parametrize(("end", "new"), [("510", ["p_510"]), ("MAXVALUE", [])])
 def test_a_partition_that_may_be_in_use_is_locked(
-    session: Connection, server: WatchedServer
+    session: Connection, server: WatchedServer, end: str, new: list[str]
 ) -> None:
     """Nothing is created in the gap before it, and nothing is said of how many are missing."""
     make(session, "int")
-    for low in (0, 500):
+    for low, high in ((0, "10"), (500, end)):
         session.execute(
-            f"CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})"
+            f"CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({high})"
         )
         session.execute(f"INSERT INTO s.p VALUES ({low})")
-    set_policy(session, "10, premake => 1")
+    set_policy(session, "10, 0, premake => 1")
     with server.connect() as other:
         other.execute("BEGIN; LOCK s.p500")
         maintain(session)
         assert scalar(session, "SELECT count(*) FROM pg_inherits") == 2
-        assert state(session, "ROW(partitions, ahead, behind)::text") == "(,,)"
+        assert state(session, "ROW(partitions, ahead, behind)::text") == "(2,,)"
         why = "no further partitions: a partition that may be the last one in use is locked"
         assert state(session, "ROW(blocked, last_error)::text") == f'("{why}",)'
         other.execute("COMMIT")
     maintain(session)
-    assert names(session) == ["p0", "p500", "p_510"]
+    assert names(session) == ["p0", "p500", *new]
     assert state(session, "ROW(ahead, blocked)::text") == "(1,)"
+
+
+def test_a_partition_that_was_made_ahead_is_locked(
+    session: Connection, server: WatchedServer
+) -> None:
+    """What follows it is wanted whether it is in use or not, and is in no gap."""
+    make(session, "int")
+    set_policy(session, "10, 0, premake => 2")
+    maintain(session)
+    session.execute("INSERT INTO s.p VALUES (15)")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p_20")
+        columns = "ROW(partitions, newest, wanted, ahead, behind, blocked)::text"
+        assert state(session, columns) == "(3,30,,,,)"
+        maintain(session)
+        assert state(session, columns) == "(4,40,,,,)"
+        other.execute("COMMIT")
+    assert state(session, "ROW(ahead, behind)::text") == "(2,f)"
 
 
 def test_statistics_of_the_table(session: Connection) -> None:

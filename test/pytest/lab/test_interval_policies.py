@@ -88,6 +88,24 @@ def test_a_server_that_maintains_by_itself(server_factory: ServerFactory, stage:
         assert "by itself, but for s.q: a policy from a dump" in _show(made).stdout
 
 
+def test_a_partition_is_locked(server: WatchedServer, session: Connection) -> None:
+    """How many are ahead is not known; the next maintenance takes old ones out all the same."""
+    make(session, "int")
+    set_policy(session, "10, 0, premake => 2")
+    maintain(session)
+    session.execute("INSERT INTO s.p VALUES (25)")
+    maintain(session)
+    set_policy(session, "10, 0, premake => 2, retention => 10, retention_action => 'drop'")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p_40")
+        outcome = _show(server)
+        other.execute("COMMIT")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "s.p: not known: the table or a partition is locked" in outcome.stderr
+    assert "What the next maintenance takes out" in outcome.stdout
+    assert "s.p_0" in outcome.stdout
+
+
 def test_behind(server: WatchedServer, session: Connection) -> None:
     make(session, "int")
     set_policy(session, "10, premake => 2")

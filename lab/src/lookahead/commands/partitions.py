@@ -78,7 +78,7 @@ def _read(connection: GuardedConnection) -> tuple[list[_Row], list[_Row]]:
     query = f"""
         SELECT v.parent::text, pg_catalog.to_jsonb(r) FROM {view.schema}.{_VIEW} v
         CROSS JOIN LATERAL {view.schema}.{_RETIREMENT}(v.parent) r
-        WHERE v.retention IS NOT NULL AND v.ahead IS NOT NULL ORDER BY v.parent::text"""
+        WHERE v.retention IS NOT NULL AND v.partitions IS NOT NULL ORDER BY v.parent::text"""
     retired = [{"parent": parent, **row} for parent, row in connection.execute(query.encode(), ())]
     return [{**row, "problem": _problem(row)} for row in policies], retired
 

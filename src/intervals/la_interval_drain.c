@@ -106,7 +106,7 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 /*
  * Why a range stays, if that is settled by the one before: where the highest one comes first and does not move, no other
- * one may move instead.  What is after a range behind a gap is so, too.  While somebody has a partition locked there is
+ * one may move instead.  What is after a range behind a gap is so, too, where the lowest comes first.  While somebody has a partition locked there is
  * no use in many tries.
  */
 static LaIntervalStay
@@ -114,14 +114,14 @@ settled(const LaDrain *call, int ranges)
 {
 	if (call->list.is_unused && ranges == 0 && call->stay != LA_STAY_NOT)
 		return LA_STAY_UNKNOWN;
-	if (call->stay == LA_STAY_AWAY || call->unknown >= MOST_TRIES)
+	if ((call->stay == LA_STAY_AWAY && !call->list.is_unused) || call->unknown >= MOST_TRIES)
 		return call->stay;
 	return LA_STAY_NOT;
 }
 
 /*
  * Whether no other range is tried: others are in the way, the table is refused, or the highest range, which has to be the first,
- * has not moved.
+ * has not moved.  Where others empty that one once it has moved, the next one should be as the first, but an error of it ends nothing.
  */
 static bool
 ends_call(const LaDrain *call, const ErrorData *error, int ranges)

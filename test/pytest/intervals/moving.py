@@ -27,7 +27,7 @@ _STALL = """
         RETURN true;
     END$$;
     ALTER TABLE s.p ADD CHECK (NOT ({}) OR s.stall(k))"""
-_STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
 def fill(session: Connection, key: str, rows: str, policy: str, by: str = "k") -> None:
@@ -43,6 +43,12 @@ def move(session: Connection, arguments: str = "'s.p'") -> list[str]:
     """Move rows; what the session was told about that is returned."""
     heard = hear(session, f"CALL pg_lookahead_move_default_rows({arguments})")
     return [text for text in heard if text.startswith("rows of")]
+
+
+def move_patiently(session: Connection) -> list[str]:
+    """Move rows; locks of others are waited for."""
+    session.execute("SET lock_timeout = '20s'")
+    return move(session)
 
 
 def moved(rows: int, ranges: int) -> str:
@@ -99,7 +105,7 @@ def stalled_by(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)
         try:
-            wait_until(lambda: running.done() or scalar(session, _STALLED), "rows are on their way")
+            wait_until(lambda: running.done() or scalar(session, STALLED), "rows are on their way")
             assert not running.done(), running.result()
             yield running
         finally:

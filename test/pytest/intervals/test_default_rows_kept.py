@@ -13,7 +13,17 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.moving import IN_DEFAULT, content, fill, move, moved, places, stalled_by, stay
+from intervals.moving import (
+    IN_DEFAULT,
+    content,
+    fill,
+    move,
+    move_patiently,
+    moved,
+    places,
+    stalled_by,
+    stay,
+)
 from intervals.policies import bounds, maintain, make, set_policy
 
 _KEPT = "premake => 0, retention => '100', retention_action => 'drop'"
@@ -157,11 +167,6 @@ def test_a_partition_that_may_be_in_use_for_a_moment(
         assert move(own) == [moved(2 - moves, 2 - moves)]
 
 
-def _move_patiently(session: Connection) -> list[str]:
-    session.execute("SET lock_timeout = '20s'")
-    return move(session)
-
-
 def _await_table(session: Connection, moving: Future[list[str]], sessions: int) -> None:
     """Until so many wait for the table, or the rows have moved."""
     awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
@@ -247,7 +252,7 @@ def test_the_highest_range_is_locked_when_it_has_moved(
         server.connect() as older,
         server.connect() as first,
         server.connect() as second,
-        stalled_by(session, lambda: _move_patiently(own), "k = 205") as moving,
+        stalled_by(session, lambda: move_patiently(own), "k = 205") as moving,
         ThreadPoolExecutor(1) as pool,
     ):
         older.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
@@ -266,6 +271,30 @@ def test_the_highest_range_is_locked_when_it_has_moved(
         holder.execute("COMMIT")
         second.execute("COMMIT")
         assert moving.result(100) == [moved(2, 2), stay(1)]
+
+
+def test_a_gap_that_comes_when_the_highest_range_has_moved(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Others empty its partition, and use one before: what is before the gap still moves.
+
+    They do so between two attempts of the next range, for which an older snapshot is waited for.
+    """
+    fill(session, "int", "VALUES (15), (35), (205), (405)", "10, 0")
+    session.execute("CREATE TABLE s.p_20 PARTITION OF s.p FOR VALUES FROM (20) TO (30)")
+    with (
+        server.connect() as own,
+        server.connect() as older,
+        stalled_by(session, lambda: move_patiently(own), "k = 205") as moving,
+    ):
+        older.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        session.execute("SELECT pg_advisory_unlock(1)")
+        awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'virtualxid'"
+        wait_until(lambda: scalar(session, awaited) == 1, "the snapshot is waited for")
+        session.execute("TRUNCATE s.p_400; INSERT INTO s.p_20 VALUES (25)")
+        older.execute("COMMIT")
+        assert moving.result(100) == [moved(3, 3), stay(1)]
+    assert places(session) == [(f"s.{name}", 1) for name in ("p_10", "p_20", "p_30", "rest")]
 
 
 def test_a_row_that_comes_into_the_last_partition(session: Connection) -> None:

@@ -151,10 +151,11 @@ check_subscribed(Relation default_partition)
 }
 
 /*
- * Triggers of users, but for those that are disabled.  A new partition gets those of the parent for each row.
+ * One of a table's triggers that fire, but for core's and those that are disabled.  A new partition gets those of the parent
+ * for each row.
  */
-static void
-check_triggers(Relation relation, bool (*fires) (int16 type))
+static const char *
+trigger_of(Relation relation, bool (*fires) (int16 type))
 {
 	const TriggerDesc *triggers = relation->trigdesc;
 
@@ -164,8 +165,18 @@ check_triggers(Relation relation, bool (*fires) (int16 type))
 
 		if (!trigger->tgisinternal && trigger->tgenabled != TRIGGER_DISABLED &&
 			fires(trigger->tgtype))
-			refuse(RelationGetRelationName(relation), "It has trigger", trigger->tgname);
+			return trigger->tgname;
 	}
+	return NULL;
+}
+
+static void
+check_triggers(Relation relation, bool (*fires) (int16 type))
+{
+	const char *name = trigger_of(relation, fires);
+
+	if (name != NULL)
+		refuse(RelationGetRelationName(relation), "It has trigger", name);
 }
 
 static bool
@@ -180,6 +191,26 @@ fires_in_new(int16 type)
 	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_INSERT(type);
 }
 
+static bool
+fires_on_insert(int16 type)
+{
+	return TRIGGER_FOR_INSERT(type);
+}
+
+/*
+ * A function of an index is called while the partition is created, and another library can be.
+ */
+static void
+check_new(Relation partition)
+{
+	if (partition->rd_rules != NULL || trigger_of(partition, fires_on_insert) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rows cannot be moved out of the default partition while new partitions get triggers or rules"),
+				 errdetail("\"%s\" has got some while it was created.", RelationGetRelationName(partition)),
+				 errhint("Look for a function of an index, or a library, that creates them.")));
+}
+
 static void
 check_event_triggers(void)
 {
@@ -188,7 +219,8 @@ check_event_triggers(void)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("rows cannot be moved out of the default partition because of an event trigger for CREATE TABLE"),
 				 errdetail("It could change the new partition, or have the commit wait while others miss the rows."),
-				 errhint("Disable the event trigger meanwhile, or set \"event_triggers\" to off.")));
+				 errhint("As a superuser, set \"event_triggers\" to off in this session. "
+						 "Otherwise detach the default partition, have partitions created, and insert its rows into the table.")));
 }
 
 /*
@@ -266,6 +298,20 @@ condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 }
 
 /*
+ * Creates the partition.  No event trigger fires: one that comes, and goes, after the rows were deleted would not be seen.
+ */
+static void
+create(const LaIntervalPolicy *policy, const LaIntervalRange *range)
+{
+	int			outer = NewGUCNestLevel();
+
+	(void) set_config_option("event_triggers", "off", PGC_SUSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	la_interval_create_range(policy, range);
+	AtEOXact_GUC(false, outer);
+}
+
+/*
  * The partition that was created, by its bound: it has been created by name, and its schema can have been renamed.
  */
 static Oid
@@ -274,6 +320,9 @@ partition_of(Oid parent, const LaPlannedPartition *planned)
 	Relation	relation = table_open(parent, NoLock);
 	Oid			partition = la_partition_plan_range(relation, planned->bound);
 
+	table_close(relation, NoLock);
+	relation = table_open(partition, NoLock);
+	check_new(relation);
 	table_close(relation, NoLock);
 	return partition;
 }
@@ -404,7 +453,7 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 		Oid			partition;
 		uint64		inserted;
 
-		la_interval_create_range(policy, range);
+		create(policy, range);
 		partition = partition_of(policy->parent, planned);
 		inserted = put_back(&aside, partition);
 		if (inserted != moved)

@@ -9,8 +9,35 @@ import psycopg
 import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
+from waiting import wait_until
 
-from intervals.moving import IN_DEFAULT, fill, move, moved, stalled
+from intervals.moving import (
+    IN_DEFAULT,
+    STALLED,
+    content,
+    fill,
+    move,
+    move_patiently,
+    moved,
+    stalled,
+    stalled_by,
+)
+
+# A key that is computed only while nobody has advisory lock 2.
+_KEY = """
+    CREATE FUNCTION s.key(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN
+        WHILE NOT pg_try_advisory_xact_lock_shared(2) LOOP PERFORM pg_sleep(0.01); END LOOP;
+        RETURN k;
+    END$$"""
+_COMPUTED = "SELECT count(*) FROM pg_locks WHERE objid = 2 AND mode = 'ShareLock' AND granted"
+
+# An event trigger that gives a new table a trigger that changes rows.
+_CHANGING = """
+    CREATE FUNCTION s.change() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN NEW.t := 'changed'; RETURN NEW; END$$;
+    CREATE FUNCTION s.made() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN
+        CREATE TRIGGER t BEFORE INSERT ON s.p_0 FOR EACH ROW EXECUTE FUNCTION s.change();
+    END$$"""
 
 
 @pytest.fixture
@@ -46,7 +73,7 @@ def test_refused(filled: Connection, server: WatchedServer, when: str, off: Any)
         with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
             move(filled)
     assert "because of an event trigger for CREATE TABLE" in str(caught.value)
-    assert "Disable the event trigger meanwhile" in str(caught.value)
+    assert 'As a superuser, set "event_triggers" to off in this session.' in str(caught.value)
     assert scalar(filled, IN_DEFAULT) == 30
     filled.execute(off)
     assert move(filled) == [moved(30, 3)]
@@ -68,3 +95,30 @@ def test_one_that_is_created_meanwhile(filled: Connection, server: WatchedServer
         filled.execute("SELECT pg_advisory_unlock(1)")
         assert "because of an event trigger for CREATE TABLE" in moving.result(100)
     assert scalar(filled, IN_DEFAULT) == 30
+
+
+def test_one_that_is_there_for_a_moment(session: Connection, server: WatchedServer) -> None:
+    """It is created when rows were deleted, and dropped while they are inserted."""
+    session.execute(_KEY)
+    fill(session, "int", "SELECT generate_series(0, 9)", "10, 0", "s.key(k)")
+    session.execute(_CHANGING)
+    before = content(session)
+    with server.connect() as own, server.connect() as other:
+        other.execute("SELECT pg_advisory_lock(2)")
+        with stalled_by(session, lambda: move_patiently(own)) as moving:
+            session.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+            other.execute("SELECT pg_advisory_unlock(2)")
+            awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode LIKE 'Access%'"
+            wait_until(lambda: scalar(other, awaited), "the table is waited for")
+            other.execute("SELECT pg_advisory_lock(2)")
+            session.execute("COMMIT")
+            wait_until(lambda: scalar(session, STALLED), "rows are deleted")
+            _create(session, "ddl_command_end WHEN TAG IN ('CREATE TABLE')")
+            other.execute("SELECT pg_advisory_unlock(2)")
+            wait_until(
+                lambda: moving.done() or scalar(session, _COMPUTED), "the partition is created"
+            )
+            wait_until(lambda: moving.done() or scalar(session, STALLED), "rows are inserted")
+            session.execute("DROP EVENT TRIGGER made; SELECT pg_advisory_unlock(1)")
+            assert moving.result(100) == [moved(10, 1)]
+    assert content(session) == before

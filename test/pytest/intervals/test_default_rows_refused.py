@@ -136,6 +136,32 @@ def test_rows_that_a_policy_hides(filled: Connection) -> None:
     assert move(filled) == [moved(30, 3)]
 
 
+@pytest.mark.parametrize(
+    "gives",
+    [
+        "CREATE OR REPLACE RULE r AS ON INSERT TO s.p_20 DO INSTEAD NOTHING",
+        "CREATE OR REPLACE TRIGGER f BEFORE INSERT ON s.p_20 FOR EACH ROW EXECUTE FUNCTION s.f()",
+        "CREATE OR REPLACE TRIGGER f AFTER INSERT ON s.p_20 EXECUTE FUNCTION s.f()",
+    ],
+    ids=["rule", "row", "statement"],
+)
+def test_partitions_in_which_rows_would_be_changed(filled: Connection, gives: str) -> None:
+    """A function of an index, which is called while the partition is created, is not immutable."""
+    dynamic: Any = f"""{_FUNCTION}
+        CREATE FUNCTION s.give() RETURNS int LANGUAGE plpgsql VOLATILE AS $$BEGIN
+            IF to_regclass('s.p_20') IS NOT NULL THEN {gives}; END IF;
+            RETURN 1;
+        END$$;
+        CREATE FUNCTION s.one(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+            $$BEGIN RETURN s.give(); END$$;
+        CREATE INDEX ON s.p ((k + s.one(1)))"""
+    filled.execute(dynamic)
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
+        move(filled)
+    assert "while new partitions get triggers or rules" in str(caught.value)
+    assert scalar(filled, IN_DEFAULT) == 30
+
+
 def test_who_may(filled: Connection) -> None:
     """The owner; the right to maintain the table is not enough."""
     filled.execute("ALTER TABLE s.p OWNER TO owner; ALTER TABLE s.rest OWNER TO owner")

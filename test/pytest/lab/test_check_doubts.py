@@ -57,6 +57,7 @@ _LOCALES = """
 _LOOP = "enable_hashjoin=off enable_mergejoin=off enable_seqscan=off enable_bitmapscan=off"
 _PLAIN = "DON'T KNOW: the join looks ahead for plain columns"
 _PAGES = "DON'T KNOW: how many pages"
+_FIRST = "LATERAL (SELECT pad FROM big WHERE a = y AND {} LIMIT 1) AS one"
 _LARGER = "its rows would be inserted in larger batches"
 
 
@@ -85,6 +86,8 @@ def _check(server: WatchedServer, statement: str, settings: str = "", *more: str
         ("big JOIN keys ON big.id = abs(keys.y)", _PLAIN),
         ("big JOIN keys ON big.id = keys.y::bigint", _PLAIN),
         ("big JOIN keys ON big.a = keys.y AND big.id > keys.x + 1", _PLAIN),
+        (f"keys, {_FIRST.format('id < abs(pg_backend_pid()) ORDER BY id')}", _PLAIN),
+        (f"keys, {_FIRST.format('id < abs(pg_backend_pid()) ORDER BY id DESC')}", "LITTLE: each"),
         ("par JOIN keys ON par.b = keys.y", _PLAIN),
     ],
 )

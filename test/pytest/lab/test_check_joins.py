@@ -22,6 +22,7 @@ _TABLES = f"""
     CREATE TABLE three AS {_ROWS}; CREATE INDEX ON three (a, h, pos);
     CREATE TABLE lists AS {_ROWS}; CREATE INDEX ON lists (list);
     CREATE TABLE names AS {_ROWS}; CREATE INDEX ON names (name);
+    CREATE INDEX ON names (a, name text_pattern_ops);
     CREATE TABLE sums AS {_ROWS}; CREATE INDEX ON sums ((a + 1));
     CREATE TABLE keys AS SELECT x, y, ARRAY[y] AS list, y::varchar(9) AS name, y::positive AS pos
         FROM generate_series(1, 2000) AS x, LATERAL (SELECT 1 + (x * 7919 % 29999) AS y) AS s;
@@ -32,6 +33,7 @@ _BITMAP = f"{_LOOP} enable_seqscan=off enable_indexscan=off"
 _EITHER = f"{_LOOP} enable_seqscan=off"
 _AHEAD = ""
 _NUMBERED = "(SELECT y, row_number() OVER (ORDER BY x) AS n FROM keys)"
+_PORT = "current_setting('port')::int"
 # Settings, what is joined, and the reason why no rows are drawn ahead, if none are.
 _LOOPS = {
     "index": (_INDEX, "big JOIN keys ON a = y", _AHEAD),
@@ -44,6 +46,16 @@ _LOOPS = {
     "second column, range first": (_INDEX, "two JOIN keys ON h > 1 AND a = y", "inner side"),
     "second column, list first": (_INDEX, "two JOIN keys ON h IN (1, 2) AND a = y", "inner side"),
     "bounds behind": (_INDEX, "three JOIN keys ON a = y AND h > 0 AND h < 9", _AHEAD),
+    "two bounds of a side": (
+        _INDEX,
+        "three JOIN keys ON a = y AND h < 9 AND h < abs(1) + 8",
+        "inner side",
+    ),
+    "bounds of texts": (_INDEX, "names JOIN keys ON a = y AND names.name LIKE '1%'", _AHEAD),
+    "bound worked out": (_INDEX, f"three JOIN keys ON a = y AND h < {_PORT}", "inner side"),
+    "key worked out": (_INDEX, f"two JOIN keys ON h = {_PORT} % 3 AND a = y", "inner side"),
+    "InitPlan of the join": (_INDEX, "two JOIN keys ON h = (SELECT 1) AND a = y", "inner side"),
+    "InitPlan above": (_INDEX, "two JOIN keys ON h = (SELECT 1) AND a = y ORDER BY x", _AHEAD),
     "bounds too far behind": (_INDEX, "three JOIN keys ON a = y AND three.pos > 0", "inner side"),
     "no NULL": (_INDEX, "big JOIN keys ON a = y AND a IS NOT NULL", _AHEAD),
     "arrays": (_INDEX, "lists JOIN keys ON lists.list = keys.list", "inner side"),

@@ -173,13 +173,14 @@ def _pages_of(
     is_consecutive = scans.is_consecutive(node, table, pages)
     reason = _no_gain(node, relation, pages, each, is_consecutive=is_consecutive)
     by_join, doubt = False, None
-    if execution.drawn_ahead and each.low <= _FEW_PAGES and scans.is_looked_up(node, table):
+    is_many = execution.drawn_ahead and each.low <= _FEW_PAGES
+    if is_many and scans.targets.has(node, table, execution):
         each, by_join = pages, True
         if execution.may_stop:
             doubt = _MAY_STOP
         elif scans.is_in_order(node, table, execution):
             doubt = _IN_ORDER
-        elif execution.is_part or not scans.is_plain(node, table):
+        elif execution.is_part or not scans.targets.is_plain(node):
             doubt = _EXPRESSIONS
     reason = reason or _no_gain_each(each, execution.against)
     return _Pages(pages, each, execution.loops, reason, by_join, doubt)

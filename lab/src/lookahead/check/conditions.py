@@ -12,8 +12,15 @@ _ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
 _LIST = re.compile(r"= ANY \(")
 _AND = " AND "
 NOT_NULL = "IS NOT NULL"
-_OPERATOR = re.compile(rf" (?:(=|[<>]=?) |({NOT_NULL}))")
+# Those that compare texts byte by byte, too.
+_OPERATOR = re.compile(rf" (?:(?:(=|[<>]=?)|~([<>]=?)~) |({NOT_NULL}))")
 _CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
+# Behind the quotes of a literal, which are blanks in code.
+_TYPE = r"::[\w .$]+(?:\([\d,]+\))?[\w ]*"
+_INIT_PLAN = re.compile(r"\((InitPlan \d+)\)\.col\d+")
+_SET_BEFORE = rf"\$\d+|{_INIT_PLAN.pattern}"
+_GIVEN = re.compile(rf"\(*(?:{_SET_BEFORE}|(?:[ \d.]*|true|false|NULL)(?:{_TYPE})?)\)*")
+_WORD = re.compile(rf"{_SET_BEFORE}|{_TYPE}|true|false|NULL|(?P<other>[^\W\d])")
 _CAST_COLUMN = re.compile(
     rf"\(*(?P<column>{_COLUMN.pattern})\)*(?:::(?P<type>[\w .\"]+(?:\([\d,]+\))?)\)*)?"
 )
@@ -59,7 +66,8 @@ def comparisons(condition: str) -> Iterator[Comparison]:
         if found and not part.startswith("ANY ", found.end()):
             unopened = max(0, part.count(")", found.end()) - part.count("(", found.end()))
             value = shown[start + found.end() : end - unopened]
-            yield Comparison(shown[start : start + found.start()], found[1] or found[2], value)
+            operator = found[1] or found[2] or found[3]
+            yield Comparison(shown[start : start + found.start()], operator, value)
         else:
             yield Comparison(shown[start:end], "", "")
         start = end + len(_AND)
@@ -67,10 +75,25 @@ def comparisons(condition: str) -> Iterator[Comparison]:
 
 def is_made_outside(code: str) -> bool:
     """Whether two pairs of parentheses enclose all of it."""
-    before = ""
+    last, before = code, ""
     while before != code:
         last, before, code = before, code, _GROUP.sub("_", code)
     return last == "(_)"
+
+
+def is_given(code: str) -> bool:
+    """Whether it is a literal, a parameter or the result of an InitPlan, as it is."""
+    return _GIVEN.fullmatch(code) is not None
+
+
+def is_made_of_given(code: str) -> bool:
+    """Whether no function is called by its name: a plan for known parameters has literals there."""
+    return all(match["other"] is None for match in _WORD.finditer(code))
+
+
+def init_plans_in(code: str) -> set[str]:
+    """The names of those whose results stand in it."""
+    return {match[1] for match in _INIT_PLAN.finditer(code)}
 
 
 def is_computed(value: str) -> bool:

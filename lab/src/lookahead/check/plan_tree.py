@@ -72,9 +72,10 @@ class Execution:
     asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
     EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
     are looked up, `drawn_ahead` whether that is done for many of them at once, `against` the reason
-    why a join of the library's does not. With `may_stop` it may be left before its end, and finds
-    out while it runs whether it does that. `is_part` is of one of several inputs that are read one
-    after the other.
+    why a join of the library's does not; `init_plans` are those of nodes that belong to it. With
+    `may_stop` it may be left before its end, and finds out while it runs whether it does that.
+    `is_part` is of one of several inputs that are read one after the other, `is_limited` what is
+    below a LIMIT, counted from the join.
     """
 
     loops: Range = _ONCE
@@ -84,16 +85,22 @@ class Execution:
     outer: Node | None = None
     drawn_ahead: bool = False
     against: str = ""
+    init_plans: frozenset[str] = frozenset()
     may_stop: bool = False
     is_part: bool = False
+    is_limited: bool = False
 
 
 @dataclass(frozen=True)
 class _Mentions:
-    """The subplans of a node that are hashed, and those that its filters evaluate."""
+    """The subplans of a node that are hashed, and those that its filters evaluate.
+
+    `init_plans` are those of the node and of all below it.
+    """
 
     hashed: frozenset[str] = frozenset()
     filtering: frozenset[str] = frozenset()
+    init_plans: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,11 @@ def plan_nodes(plan: NodeT) -> Iterator[NodeT]:
         waiting.extend(reversed(node.get("Plans", ())))
 
 
+def source_of(node: Node) -> Node:
+    """The scan that finds the rows in an index, if one does."""
+    return node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+
+
 def texts_of(node: Node) -> Iterator[str]:
     """All that EXPLAIN says in words of the node itself; its expressions are SQL."""
     waiting = [value for key, value in node.items() if key != "Plans"]
@@ -208,7 +220,8 @@ def _child(
         return _subplan(parent, child, above, participation, mentions)
     kind = str(parent["Node Type"])
     consumed = _consumed(parent, child, above.consumed)
-    below = replace(above, consumed=consumed, row_limit=float("inf"))
+    is_limited = above.is_limited or kind == "Limit"
+    below = replace(above, consumed=consumed, row_limit=float("inf"), is_limited=is_limited)
     if kind in ("Gather", "Gather Merge"):
         return replace(below, participants=participation.participants(parent))
     if kind in ("Materialize", "Hash", "Sort"):
@@ -246,6 +259,7 @@ def _inner(join: Node, above: Execution) -> Execution:
         outer=outer,
         drawn_ahead=is_attached(join) and does_only_read,
         against="outer side" if is_attached(join) and not does_only_read else "",
+        init_plans=_init_plans(join) if is_attached(join) else frozenset(),
         may_stop=above.consumed.low < 1.0,
     )
 
@@ -266,7 +280,17 @@ def _mentions(parent: Node) -> _Mentions:
     if not any(child.get("Parent Relationship") == "SubPlan" for child in parent.get("Plans", ())):
         return _Mentions()
     filters = (str(parent.get(key, "")) for key in ("Filter", "Join Filter"))
-    return _Mentions(_names(_HASHED, texts_of(parent)), _names(_SUBPLAN, filters))
+    return _Mentions(
+        _names(_HASHED, texts_of(parent)), _names(_SUBPLAN, filters), _init_plans(parent)
+    )
+
+
+def _init_plans(plan: Node) -> frozenset[str]:
+    return frozenset(
+        str(node.get("Subplan Name"))
+        for node in plan_nodes(plan)
+        if node.get("Parent Relationship") == "InitPlan" and node is not plan
+    )
 
 
 def _names(pattern: re.Pattern[str], texts: Iterable[str]) -> frozenset[str]:
@@ -289,6 +313,7 @@ def _subplan(
         drawn_ahead=participation.joins_ahead
         and parent["Node Type"] == "Seq Scan"
         and is_attached(parent),
+        init_plans=mentions.init_plans,
         may_stop=above.consumed.low < 1.0,
     )
 

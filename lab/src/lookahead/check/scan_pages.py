@@ -3,20 +3,12 @@
 Their conditions say which columns are looked up, by how many values.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lookahead.check.conditions import (
-    NOT_NULL,
-    Comparison,
-    column_of,
-    columns_in,
-    comparisons,
-    is_computed,
-    is_made_outside,
-    values_in_lists,
-)
-from lookahead.check.facts import Facts, Index, Name, Relation
+from lookahead.check.conditions import columns_in, comparisons, is_computed, values_in_lists
+from lookahead.check.facts import Facts, Name, Relation
+from lookahead.check.join_targets import JoinTargets
 from lookahead.check.page_ranges import (
     Layout,
     Range,
@@ -28,8 +20,7 @@ from lookahead.check.page_ranges import (
     union,
     with_repeated_reads,
 )
-from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes
-from lookahead.check.sql_text import code_of
+from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes, source_of
 
 _INFINITE = float("inf")
 _NOTHING: Node = {}
@@ -70,11 +61,15 @@ class _Outer:
 
 
 class ScanPages:
-    """The estimates for one plan; `tables` are its tables by alias, None of what is no table."""
+    """The estimates for one plan; `tables` are its tables by alias, None of what is no table.
+
+    `targets` are those of its scans that a join can look up.
+    """
 
     def __init__(self, facts: Facts, tables: Mapping[str, Name | None]) -> None:
         self._facts = facts
         self._tables = tables
+        self.targets = JoinTargets(facts, tables)
         self._outers: dict[int, _Outer] = {}
 
     def _scan(self, node: Node, table: Name, execution: Execution) -> _Scan:
@@ -121,7 +116,7 @@ class ScanPages:
 
         Systems do not foresee what is read from last to first.
         """
-        source = _source(node)
+        source = source_of(node)
         if "Index Name" not in source or (source is node and self._is_backward(node, table)):
             return False
         scan = self._scan(node, table, Execution())
@@ -133,57 +128,9 @@ class ScanPages:
         filled = layout.dense(float(source.get(INDEX_ROWS, source.get("Plan Rows", 0))))
         return pages.high <= filled * _CONSECUTIVE + 1
 
-    def is_looked_up(self, node: Node, table: Name) -> bool:
-        """Whether a join finds, by values of its outer row, what the scan will read."""
-        scan = self._scan(node, table, Execution())
-        return any(self._is_target(source, scan) for source in _sources(node))
-
-    def _is_target(self, source: Node, scan: _Scan) -> bool:
-        """Whether search_scan() in la_join_target.c would make one of it.
-
-        The first columns of a btree are compared by `=`, at least one of them with a value of
-        another node; the next column may have bounds, and no other a condition.
-        """
-        index = self._facts.indexes.get((scan.table[0], str(source.get("Index Name", ""))))
-        if index is None or index.access_method != "btree":
-            return False
-        rest = list(comparisons(str(source.get("Index Cond", ""))))
-        by_row = False
-        for number, column in enumerate(index.columns):
-            own = [one for one in rest if _is_of(one, index, number)]
-            equal = [one for one in own if one.operator == "="]
-            if not equal or not column.is_plain:
-                return by_row and rest == own and not equal and all(one.operator for one in own)
-            value = equal[0].value
-            by_row |= is_computed(value) or any(self._outer_columns(value, scan))
-            done = [equal[0], *(one for one in own if one.operator == NOT_NULL)]
-            rest = [one for one in rest if one not in done]
-        return by_row and not rest
-
-    def is_plain(self, node: Node, table: Name) -> bool:
-        """Whether these values are columns as they are; those of expressions no join knows ahead.
-
-        What the outer node itself has worked out stands in two pairs of parentheses.
-        """
-        scan = self._scan(node, table, Execution())
-        return all(
-            self._is_column(one.value) or is_made_outside(code_of(one.value))
-            for source in _sources(node)
-            for one in comparisons(str(source.get("Index Cond", "")))
-            if self._outer_columns(one.value, scan)
-        )
-
-    def _is_column(self, value: str) -> bool:
-        """Whether it is one, be it of another name of its type."""
-        found = column_of(value)
-        if found is None:
-            return False
-        alias, name, shown_as = found
-        return not shown_as or (self._tables.get(alias), name, shown_as) in self._facts.relabels
-
     def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
         """Whether the rows are looked up in the order of the table."""
-        source = _source(node)
+        source = source_of(node)
         scan = self._scan(node, table, execution)
         outer = self._outer_columns(str(source.get("Index Cond", "")), scan)
         correlation = self._layout(source, scan).correlation or 0.0
@@ -354,28 +301,3 @@ def _hidden(found: Range, relation: Relation) -> Range:
         return Range(low, found.high)
     high = found.high * hidden / relation.pages + relation.changed_pages
     return Range(low, high).at_most(found.high)
-
-
-def _source(node: Node) -> Node:
-    """The scan that finds the rows in an index, if one does."""
-    return node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
-
-
-def _sources(node: Node) -> Iterator[Node]:
-    """The scans of indexes that find the rows, each of them some."""
-    waiting = [_source(node)]
-    while waiting:
-        source = waiting.pop()
-        if source["Node Type"] == "BitmapOr":
-            waiting += source["Plans"]
-        elif source["Node Type"] != "BitmapAnd":
-            yield source
-
-
-def _is_of(comparison: Comparison, index: Index, number: int) -> bool:
-    """Whether it is of this column of the index; of an expression if it is of none of the table."""
-    found = column_of(comparison.left)
-    name = found[1] if found else None
-    if index.columns[number].is_expression:
-        return name not in {one.name for one in index.columns if not one.is_expression}
-    return name == index.columns[number].name

@@ -62,6 +62,11 @@ _LOOPS = {
     "varchar": (_INDEX, "names JOIN keys ON names.name = keys.name", _AHEAD),
     "domain": (_INDEX, "big JOIN keys ON a = keys.pos", _AHEAD),
     "expression": (_INDEX, "sums JOIN keys ON a + 1 = y", _AHEAD),
+    "max": (
+        _INDEX,
+        "keys, LATERAL (SELECT max(h) FROM three WHERE a = y AND pad <> 'y') AS m",
+        _AHEAD,
+    ),
     "sample": (
         _INDEX,
         "(SELECT * FROM keys TABLESAMPLE SYSTEM (100)) AS k JOIN big ON a = y",

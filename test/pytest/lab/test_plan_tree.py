@@ -100,6 +100,18 @@ def test_a_subplan_whose_rows_are_looked_up_ahead(kind: str, joins_ahead: bool) 
     assert found == {kind: False, "Result": kind == "Seq Scan" and joins_ahead}
 
 
+@pytest.mark.parametrize("column", ["o.x", "b.x"])
+def test_an_init_plan_of_min_or_max_by_an_index(column: str) -> None:
+    lookup = _node("Index Scan", 1, Alias="b", **{"Index Cond": f"(b.y = {column})"})
+    placed = {"Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1"}
+    result = {**_node("Result"), "Plans": [{**_node("Limit", 1, lookup), **placed}]}
+    outer = _scan(50, Lookahead={"Status": "eligible"})
+    loop = _node("Nested Loop", 50, {**outer, "Alias": "o"}, result, Lookahead=outer["Lookahead"])
+    found = _found(loop, "Index Scan")[1]
+    is_of_row = column == "o.x"
+    assert (found.loops.high, found.drawn_ahead) == ((50, True) if is_of_row else (1, False))
+
+
 def test_a_common_table_expression_is_read_as_far_as_its_readers_want() -> None:
     expression = _scan(1000, **{"Parent Relationship": "InitPlan", "Subplan Name": "CTE x"})
     reader = _node("CTE Scan", 1000, **{"CTE Name": "x", "Parent Relationship": "Outer"})

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from lookahead.check.conditions import columns_in
 from lookahead.check.page_ranges import Range
 from lookahead.check.sql_text import code_of
 
@@ -18,6 +19,7 @@ Node = Mapping[str, Any]
 NodeT = TypeVar("NodeT", bound=Node)
 # Rows that the index has found, before the node's filter: facts.py adds it to the plan.
 INDEX_ROWS = "Index Rows"
+_CONDITIONS = ("Index Cond", "Filter")
 _ONCE = Range(1.0, 1.0)
 _ANY_SHARE = Range(0.0, 1.0)
 _SUBPLAN, _HASHED = re.compile(r"(SubPlan \d+)"), re.compile(r"hashed (SubPlan \d+)")
@@ -126,6 +128,7 @@ def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node,
     waiting: list[tuple[Node, Execution]] = [(plan, Execution())]
     expressions: dict[str, Node] = {}
     readers: dict[str, list[Range]] = {}
+    aliases = _aliases(plan)
     while waiting or expressions:
         if not waiting:
             # One that is read by what has been seen; another one reads the others.
@@ -145,6 +148,8 @@ def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node,
             name = str(child.get("Subplan Name", ""))
             if name.startswith("CTE "):
                 expressions[name.removeprefix("CTE ")] = child
+            elif child.get("Parent Relationship") == "InitPlan":
+                waiting.append((child, _init_plan(child, execution, aliases)))
             else:
                 found = _child(node, child, execution, participation, mentions)
                 waiting.append((child, found))
@@ -214,8 +219,6 @@ def _child(
     parent: Node, child: Node, above: Execution, participation: Participation, mentions: _Mentions
 ) -> Execution:
     relationship = child.get("Parent Relationship")
-    if relationship == "InitPlan":
-        return Execution(participants=1.0)
     if relationship == "SubPlan":
         return _subplan(parent, child, above, participation, mentions)
     kind = str(parent["Node Type"])
@@ -239,6 +242,22 @@ def _child(
         loops = Range(above.loops.low / len(parent["Plans"]), above.loops.high)
         return replace(below, loops=loops, is_part=True)
     return below
+
+
+def _aliases(plan: Node) -> frozenset[str]:
+    return frozenset(str(node["Alias"]) for node in plan_nodes(plan) if "Alias" in node)
+
+
+def _init_plan(child: Node, above: Execution, aliases: frozenset[str]) -> Execution:
+    """Once; but for each row that is looked up, of which a condition in it has a column.
+
+    As of min() and max() by an index: preprocess_minmax_aggregates() in planagg.c.
+    """
+    outer = aliases - _aliases(child) if above.outer is not None else frozenset()
+    conditions = (str(node.get(key, "")) for node in plan_nodes(child) for key in _CONDITIONS)
+    if outer and any(alias in outer for text in conditions for alias, _ in columns_in(text)):
+        return replace(above, consumed=_ANY_SHARE, row_limit=float("inf"), participants=1.0)
+    return Execution(participants=1.0)
 
 
 def _inner(join: Node, above: Execution) -> Execution:

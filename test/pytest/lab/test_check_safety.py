@@ -208,6 +208,8 @@ _VOLATILE = """
     CREATE OPERATOR CLASS v.odds DEFAULT FOR TYPE v.odd USING btree AS OPERATOR 1 v.<<<,
         OPERATOR 3 v.===, OPERATOR 5 v.>>>, FUNCTION 1 v.sorts(v.odd, v.odd);
     CREATE TABLE v.ordered (o v.odd);
+    CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
+    CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;
     CREATE TABLE v.guarded (a int);
     ALTER TABLE v.guarded ENABLE ROW LEVEL SECURITY;
@@ -302,6 +304,7 @@ def test_functions_in_c_that_execute_texts(
         "SELECT a, rank() OVER (ORDER BY b) FROM v.t ORDER BY e || 'x' LIMIT 5",
         "SELECT a FROM v.t WHERE (a, b) > (0, 1) AND a = ANY (ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 9])",
         "SELECT e::text::varchar(3), a::numeric, b::text::int FROM v.t;",
+        "TABLE v.placed",  # an index of its class would call one
         "TABLE v.guarded",  # a superuser bypasses the policy
     ],
 )

@@ -103,8 +103,10 @@ _VOLATILE = """
               FROM pg_catalog.pg_aggregate
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[])
         UNION SELECT amproc FROM pg_catalog.pg_amproc
-              WHERE amproc >= 16384 AND (amproclefttype = ANY (%(types)s::pg_catalog.oid[])
-                                         OR amprocrighttype = ANY (%(types)s::pg_catalog.oid[])))
+              JOIN pg_catalog.pg_opfamily f ON f.oid = amprocfamily
+              WHERE amproc >= 16384 AND opfmethod IN (403, 405)
+                AND (amproclefttype = ANY (%(types)s::pg_catalog.oid[])
+                     OR amprocrighttype = ANY (%(types)s::pg_catalog.oid[])))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""

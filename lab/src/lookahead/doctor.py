@@ -19,6 +19,7 @@ from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
+from lookahead.machine import is_server_process
 from lookahead.setting_source import altering, quoted, reset_of
 
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
@@ -96,7 +97,8 @@ class Server:
 
 def examine(connection: GuardedConnection) -> Server:
     """Ask the server; nothing is changed, beyond loading the library into this session."""
-    *known, is_here = _row(connection, _SERVER)
+    *known, may_be_here = _row(connection, _SERVER)
+    is_here = may_be_here and is_server_process(connection.info.backend_pid)
     version, in_recovery, database, role, size, buffers, cache = known
     major_fits = connection.info.server_version // 10000 == SUPPORTED_MAJOR
     loaded = loaded_libraries(connection).get(LIBRARY) if major_fits else None

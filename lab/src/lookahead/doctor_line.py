@@ -56,6 +56,14 @@ def storage_lines(
             )
     for found in disks or ():
         yield Line("ok", one_line(found.text))
-    if disks is None and any(one.device for one in tablespaces):
+    devices = {one.device for one in tablespaces if one.device}
+    hidden = devices - {found.device for found in disks} if disks is not None else set()
+    for device in sorted(hidden):
+        yield Line(
+            "note",
+            f"OS read-ahead and kind of device {device} are not known",
+            "Its file system has none of its own, as btrfs, ZFS, overlays and NFS.",
+        )
+    if disks is None and devices:
         unknown = "OS read-ahead and kind of these devices are not known from here"
         yield Line("note", unknown, "lookahead doctor on the server's own machine says them.")

@@ -112,6 +112,11 @@ def collect_source_facts() -> SourceFacts:
     return SourceFacts(commit, bool(status))
 
 
+def is_server_process(process: int) -> bool:
+    """Whether this machine has such a one of PostgreSQL: not of a server behind a tunnel."""
+    return (kernel_text(Path(f"/proc/{process}/cmdline")) or "").startswith("postgres")
+
+
 def backend_cpu_ms(process: int) -> float | None:
     """Processor time that all threads of a process have used so far, in ms; None when unknown.
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from os import getpid
 from pathlib import Path
 
 import psycopg
@@ -16,6 +17,7 @@ from lookahead.doctor_line import Tablespace
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 from lookahead.guarded_connection import GuardedConnection
+from lookahead.machine import is_server_process
 
 _GB = 2**30
 
@@ -56,6 +58,21 @@ def test_devices_of_tablespaces(server: WatchedServer) -> None:
     assert "pg_lookahead.device_profile is empty" in outcome.stdout
     assert "--profile FILE; pg_lookahead.device_profile names that file then." in outcome.stdout
     assert "are not known from here" not in outcome.stdout
+
+
+def test_a_server_behind_a_tunnel(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process is not to be seen here; ours is no server's."""
+    monkeypatch.setattr("lookahead.doctor.is_server_process", lambda _: is_server_process(getpid()))
+    place = ("-h", str(server.socket_directory), "-p", str(server.port), "-U", "reader")
+    outcome = run_command("doctor", *place, "-d", "extended")
+    assert "OS read-ahead and kind of these devices are not known from here" in outcome.stdout
+    assert "ok      device " not in outcome.stdout
+
+
+def test_a_file_system_without_a_device() -> None:
+    place = (Tablespace("pg_default", "0:45", "id", None),)
+    said = _said(replace(_SERVER, tablespaces=place, disks=disks_of(["0:45"])))
+    assert said[-1] == "note: OS read-ahead and kind of device 0:45 are not known"
 
 
 def test_what_the_kernel_tells_of_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

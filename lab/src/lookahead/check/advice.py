@@ -47,6 +47,10 @@ _NOT_KNOWN = (
     "how many pages there are to read ahead does not follow from the statistics; "
     "--measure --cold finds out"
 )
+_NOT_COUNTED = (
+    f"{_NOT_KNOWN}; changes since the last VACUUM are not counted: ANALYZE the table (on a standby "
+    "it cannot be)"
+)
 _BY_JOIN = "; the join finds out while it runs whether it may look ahead"
 _MAY_STOP = (
     "the join may be left before its end, and finds out while it runs whether it looks ahead; "
@@ -288,13 +292,19 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
     if pages <= _FEW_PAGES or pages < _WORTH_SHARE * sum(map(_at_least, nodes)):
         if is_unsure:
             doubts = [node.doubt for node in gaining if node.doubt]
-            return "unknown", doubts[0] if doubts else _NOT_KNOWN
+            return "unknown", doubts[0] if doubts else _not_known(gaining)
         return "little", (
             f"too few pages to read ahead (about {pages:,}), or a small part of what the "
             "statement reads"
         )
     about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
     return _conclude_gain(gaining, about, memory)
+
+
+def _not_known(gaining: list[NodeAdvice]) -> str:
+    only = [node.table for node in gaining if node.node_type == "Index Only Scan"]
+    is_counted = all(table is None or table.changed_pages is not None for table in only)
+    return _NOT_KNOWN if is_counted else _NOT_COUNTED
 
 
 def _conclude_gain(gaining: list[NodeAdvice], about: str, memory: Memory) -> _Conclusion:

@@ -5,7 +5,8 @@
 #
 # "standby" is a primary and its hot standby, "shards" are two servers behind a third one with postgres_fdw.
 # Needs the programs of PostgreSQL 18 in PATH and the library installed, and no root. DIR, on a disk, is made
-# and kept; the servers are stopped at the end. SETTINGs, such as work_mem=64MB, are those of all of them.
+# and kept; the servers are stopped at the end, and `pg_ctl -D DIR/primary start` starts one again. SETTINGs, such as
+# work_mem=64MB, are those of all of them.
 set -Eeuo pipefail
 kind=${1:?standby or shards} dir=$(realpath -m "${2:?a folder to make}")
 shift 2

@@ -21,6 +21,7 @@ _TABLES = f"""
     CREATE TABLE two AS {_ROWS}; CREATE INDEX ON two (h, a);
     CREATE TABLE three AS {_ROWS}; CREATE INDEX ON three (a, h, pos);
     CREATE TABLE lists AS {_ROWS}; CREATE INDEX ON lists (list);
+    CREATE INDEX ON lists (a, list);
     CREATE TABLE names AS {_ROWS}; CREATE INDEX ON names (name);
     CREATE INDEX ON names (a, name text_pattern_ops);
     CREATE TABLE sums AS {_ROWS}; CREATE INDEX ON sums ((a + 1));
@@ -51,6 +52,7 @@ _LOOPS = {
         "three JOIN keys ON a = y AND h < 9 AND h < abs(1) + 8",
         "inner side",
     ),
+    "bounds of arrays": (_INDEX, "lists JOIN keys ON a = y AND lists.list > '{0}'", "inner side"),
     "bounds of texts": (_INDEX, "names JOIN keys ON a = y AND names.name LIKE '1%'", _AHEAD),
     "bound worked out": (_INDEX, f"three JOIN keys ON a = y AND h < {_PORT}", "inner side"),
     "key worked out": (_INDEX, f"two JOIN keys ON h = {_PORT} % 3 AND a = y", "inner side"),

@@ -16,10 +16,10 @@ NOT_NULL = "IS NOT NULL"
 _OPERATOR = re.compile(rf" (?:(?:(=|[<>]=?)|~([<>]=?)~) |({NOT_NULL}))")
 _CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
 # Behind the quotes of a literal, which are blanks in code.
-_TYPE = r"::[\w .$]+(?:\([\d,]+\))?[\w ]*"
+_TYPE = r"::[\w .$]++(?:\([\d,]+\))?+[\w ]*+"
 _INIT_PLAN = re.compile(r"\((InitPlan \d+)\)\.col\d+")
 _SET_BEFORE = rf"\$\d+|{_INIT_PLAN.pattern}"
-_GIVEN = re.compile(rf"\(*(?:{_SET_BEFORE}|(?:[ \d.]*|true|false|NULL)(?:{_TYPE})?)\)*")
+_GIVEN = re.compile(rf"\(*(?:{_SET_BEFORE}|(?:[ \d.]*+|true|false|NULL)(?:{_TYPE})?)\)*")
 _WORD = re.compile(rf"{_SET_BEFORE}|{_TYPE}|true|false|NULL|(?P<other>[^\W\d])")
 _CAST_COLUMN = re.compile(
     rf"\(*(?P<column>{_COLUMN.pattern})\)*(?:::(?P<type>[\w .\"]+(?:\([\d,]+\))?)\)*)?"

@@ -69,6 +69,16 @@ _LOOPS = {
         "keys, LATERAL (SELECT max(h) FROM three WHERE a = y AND pad <> 'y') AS m",
         _AHEAD,
     ),
+    "made outside": (
+        _INDEX,
+        "big JOIN (SELECT abs(y) AS z FROM keys OFFSET 0) AS k ON a = z",
+        _AHEAD,
+    ),
+    "cast outside": (
+        _INDEX,
+        "big JOIN (SELECT y::bigint AS z FROM keys OFFSET 0) AS k ON a = z",
+        _AHEAD,
+    ),
     "sample": (
         _INDEX,
         "(SELECT * FROM keys TABLESAMPLE SYSTEM (100)) AS k JOIN big ON a = y",

@@ -20,6 +20,8 @@ _TYPE = r"::[\w .$]++(?:\([\d,]+\))?+[\w ]*+"
 _INIT_PLAN = re.compile(r"\((InitPlan \d+)\)\.col\d+")
 _SET_BEFORE = rf"\$\d+|{_INIT_PLAN.pattern}"
 _GIVEN = re.compile(rf"\(*(?:{_SET_BEFORE}|(?:[ \d.]*+|true|false|NULL)(?:{_TYPE})?)\)*")
+# Groups in it are "_".
+_ENCLOSED = re.compile(rf"\( *[\w.$]*_(?:{_TYPE})?\)")
 _WORD = re.compile(rf"{_SET_BEFORE}|{_TYPE}|true|false|NULL|(?P<other>[^\W\d])")
 _CAST_COLUMN = re.compile(
     rf"\(*(?P<column>{_COLUMN.pattern})\)*(?:::(?P<type>[\w .\"]+(?:\([\d,]+\))?)\)*)?"
@@ -74,11 +76,11 @@ def comparisons(condition: str) -> Iterator[Comparison]:
 
 
 def is_made_outside(code: str) -> bool:
-    """Whether two pairs of parentheses enclose all of it."""
+    """Whether parentheses enclose what has its own or needs none: a call, a cast."""
     last, before = code, ""
     while before != code:
         last, before, code = before, code, _GROUP.sub("_", code)
-    return last == "(_)"
+    return _ENCLOSED.fullmatch(last) is not None
 
 
 def is_given(code: str) -> bool:

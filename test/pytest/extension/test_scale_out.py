@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from replication import standby_of, wait_for_replay
-from server_log import ServerFactory, WatchedServer
+from server_log import ServerFactory, WatchedServer, forbidden_lines
 from waiting import wait_until
 
 from extension.probes import QUIET, Connection, make_shuffled, need_extension, scalar
@@ -130,6 +130,32 @@ def test_a_standby_counts_for_itself(
         assert scalar(source, question) == 0
 
 
+def _run_script(
+    name: str, *arguments: str, server: WatchedServer, stage: Stage, place: Path
+) -> list[str]:
+    """The lines that a script of docs prints of servers that it makes below `place`, with a library
+    that is not installed."""
+    place.mkdir()
+    os.chown(place, server.account.uid, server.account.gid)
+    # The account may have no way into the checkout.
+    script = shutil.copy(_TOP / "docs" / name, place)
+    # Where the server has it: it may run from copies.
+    with server.connect() as session:
+        staged = {
+            name: scalar(session, f"SHOW {name}")
+            for name in stage.settings()
+            if name != "session_preload_libraries"
+        }
+    settings = [f"{name} = '{value}'" for name, value in {**staged, **_COLD}.items()]
+    done = server.account.run(
+        [script, *arguments, place / "nodes", *settings],
+        env={"PATH": f"{server.bindir}:{os.defpath}"},
+        timeout_seconds=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("kind", "names"), [("standby", ("primary", "standby")), ("shards", ("shard1", "shard2"))]
 )
@@ -141,27 +167,28 @@ def test_the_script_of_the_document(
     test_stage: Stage,
     disk: Path,
 ) -> None:
-    """As docs/scale-out.md has it, with a library that is not installed."""
-    server = shards[0]
-    place = disk / "nodes"
-    place.mkdir()
-    os.chown(place, server.account.uid, server.account.gid)
-    # The account may have no way into the checkout.
-    script = shutil.copy(_TOP / "docs" / "two-nodes.sh", place)
-    # Where the server has it: it may run from copies.
-    with server.connect() as session:
-        staged = {
-            name: scalar(session, f"SHOW {name}")
-            for name in test_stage.settings()
-            if name != "session_preload_libraries"
-        }
-    settings = [f"{name} = '{value}'" for name, value in {**staged, **_COLD}.items()]
-    done = server.account.run(
-        [script, kind, place / kind, *settings],
-        env={"PATH": f"{server.bindir}:{os.defpath}"},
-        timeout_seconds=240,
+    """As docs/scale-out.md has it."""
+    lines = _run_script(
+        "two-nodes.sh", kind, server=shards[0], stage=test_stage, place=disk / "scripted"
     )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == list(names)
     assert all(re.search(r"has read ahead [1-9]\d{2,} pages$", line) for line in lines), lines
+
+
+def test_the_script_for_citus(shards: list[WatchedServer], test_stage: Stage, disk: Path) -> None:
+    """Workers read ahead, build and insert as any server does, and nobody fails or complains."""
+    server = shards[0]
+    with server.connect() as session:
+        found = "SELECT count(*) FROM pg_available_extensions WHERE name = 'citus'"
+        if not scalar(session, found):
+            pytest.skip("this server comes without Citus")
+    place = disk / "scripted"
+    lines = _run_script("citus-nodes.sh", server=server, stage=test_stage, place=place)
+    for worker in ("worker1", "worker2"):
+        done = "\n".join(line for line in lines if line.startswith(f"{worker}:"))
+        assert re.search(r"_scan has read ahead [1-9]\d{2,} pages$", done, re.MULTILINE), lines
+        assert re.search(r"bulk_insert has inserted [1-9]\d{4} rows", done), lines
+        assert re.search(r"index_build has built [2-9] indexes$", done, re.MULTILINE), lines
+    for log in (place / "nodes").glob("*.log"):
+        text = log.read_text()
+        assert not forbidden_lines(text) and "ERROR:" not in text, text

@@ -73,11 +73,26 @@ static const char *const way_names[] = {
 };
 
 /*
- * Whether partitions get triggers.  Mirrors CloneRowTriggersToPartition() in
- * tablecmds.c.
+ * Whether partitions get it.  Mirrors CloneRowTriggersToPartition() in tablecmds.c.
  */
 static bool
-clones_triggers(Oid table)
+is_cloned(const FormData_pg_trigger *trigger)
+{
+	return TRIGGER_FOR_ROW(trigger->tgtype) && !trigger->tgisinternal;
+}
+
+/*
+ * Those of core are for rows.  Another extension keeps the table, such as Citus, whose shards
+ * get a partition when its statement is seen.
+ */
+static bool
+is_of_extension(const FormData_pg_trigger *trigger)
+{
+	return !TRIGGER_FOR_ROW(trigger->tgtype) && trigger->tgisinternal;
+}
+
+static bool
+has_trigger(Oid table, bool (*is_one) (const FormData_pg_trigger *))
 {
 	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -90,11 +105,7 @@ clones_triggers(Oid table)
 	scan = systable_beginscan(triggers, TriggerRelidNameIndexId, true, NULL, 1,
 							  &key);
 	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_trigger trigger = (Form_pg_trigger) GETSTRUCT(tuple);
-
-		found = TRIGGER_FOR_ROW(trigger->tgtype) && !trigger->tgisinternal;
-	}
+		found = is_one((Form_pg_trigger) GETSTRUCT(tuple));
 	systable_endscan(scan);
 	table_close(triggers, AccessShareLock);
 	return found;
@@ -194,7 +205,12 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = "subpartitions";
 		return LA_PARTITION_NATIVE;
 	}
-	if (clones_triggers(request->parent))
+	if (has_trigger(request->parent, is_of_extension))
+	{
+		*reason = "other extension";
+		return LA_PARTITION_NATIVE;
+	}
+	if (has_trigger(request->parent, is_cloned))
 		*reason = "row triggers";
 	else if (la_partition_references_of(request->parent) != NIL ||
 			 la_partition_references_to(request->parent) != NIL)

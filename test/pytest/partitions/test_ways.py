@@ -39,6 +39,14 @@ def _on(session: Connection, event: str, body: str, condition: str = "") -> None
             None,
         ),
         (
+            # As Citus makes one for a table that it distributes.
+            "CREATE TRIGGER r AFTER TRUNCATE ON s.p EXECUTE FUNCTION around.noticed(); "
+            "SET allow_system_table_mods = on; "
+            "UPDATE pg_trigger SET tgisinternal = true WHERE tgname = 'r'",
+            "native",
+            "other extension",
+        ),
+        (
             "ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES around.target",
             "native",
             "foreign keys",

@@ -78,16 +78,7 @@ method_of(Oid family)
 static bool
 is_stable_in_c(Oid function)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc form;
-	bool		found;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	found = form->prolang == ClanguageId && form->provolatile == PROVOLATILE_STABLE;
-	ReleaseSysCache(tuple);
-	return found;
+	return la_insert_stable_language(function) == ClanguageId;
 }
 
 static bool

@@ -78,6 +78,25 @@ la_insert_function_is_volatile(Oid function)
 }
 
 /*
+ * The language of a stable function; InvalidOid of any other.
+ */
+Oid
+la_insert_stable_language(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
+	Oid			language = InvalidOid;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	if (form->provolatile == PROVOLATILE_STABLE)
+		language = form->prolang;
+	ReleaseSysCache(tuple);
+	return language;
+}
+
+/*
  * Is this function volatile, and could look at tables, or is it volatile at all where that
  * counts, or does it call what a value names, or tell how a value of the row is stored?
  * InvalidOid is none.  A list of VALUES calls the same function again and again.

@@ -27,6 +27,7 @@
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_cast.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
@@ -122,12 +123,19 @@ casts_seeing_rows(Oid type)
 
 /*
  * Functions of core's own that read and write values call nothing but what belongs to the
- * parts of the type.
+ * parts of the type.  Stable ones in C are taken by their word, and copies of core's: citext
+ * has such.
  */
 static bool
 reads_seeing_rows(Oid function)
 {
-	return function >= FirstUnpinnedObjectId && function_sees_rows(function);
+	Oid			language;
+
+	if (function < FirstUnpinnedObjectId)
+		return false;
+	language = la_insert_stable_language(function);
+	return language != ClanguageId && language != INTERNALlanguageId &&
+		function_sees_rows(function);
 }
 
 /*

@@ -1,10 +1,11 @@
-"""Functions of operator classes that are taken by their word, or are not."""
+"""Functions of operator classes and types that are taken by their word, or are not."""
 
 import pytest
-from extension.probes import Connection, scalar
+from extension.probes import Connection, need_extension, scalar
 from psycopg.errors import InternalError_
 
-from bulk_insert.arms import EXTENTS, ONE_PAGE, STOCK
+from bulk_insert.arms import EXTENTS, ONE_PAGE, STOCK, Counters
+from bulk_insert.copying import Case, copy, make
 from bulk_insert.judging import ELIGIBLE, SERIES, VOLATILE, fresh, judgement, outcome
 
 _SQL = f"INSERT INTO w SELECT g FROM {SERIES}"
@@ -35,6 +36,25 @@ _IN_DOUBT = {
         "plpgsql AS 'BEGIN RETURN bttextcmp($1, $2); END'",
         "IMMUTABLE",
         _SAME_IN_C,
+    ),
+}
+
+# A copy of text, as citext is one.
+_WORD = (
+    "CREATE TYPE word; CREATE FUNCTION word_in(cstring) RETURNS word IMMUTABLE STRICT "
+    "LANGUAGE internal AS 'textin'; CREATE FUNCTION word_out(word) RETURNS cstring IMMUTABLE "
+    "STRICT LANGUAGE internal AS 'textout'; "
+    "CREATE FUNCTION word_receive(internal) RETURNS word STABLE STRICT LANGUAGE internal AS "
+    "'textrecv'; CREATE FUNCTION word_send(word) RETURNS bytea STABLE STRICT LANGUAGE internal AS "
+    "'textsend'; CREATE TYPE word (INPUT = word_in, OUTPUT = word_out, RECEIVE = word_receive, "
+    "SEND = word_send, LIKE = text, CATEGORY = 'S')"
+)
+_WORDS = f"INSERT INTO w (k, e) SELECT g, ('x=>' || g)::{{}} FROM {SERIES}"
+_CHANGES = {
+    "volatile": "ALTER FUNCTION word_receive(internal) VOLATILE",
+    "procedural language": (
+        "CREATE FUNCTION sends(word) RETURNS bytea STABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NULL; END'; ALTER TYPE word SET (SEND = sends)"
     ),
 }
 
@@ -69,6 +89,50 @@ def test_they_count_where_the_query_names_them(connection: Connection) -> None:
 def test_others_are_in_doubt(connection: Connection, functions: tuple[str, ...]) -> None:
     with fresh(connection, _TEXTS.format(*functions)):
         assert judgement(connection, _SQL) == VOLATILE
+
+
+def _assert_collected(connection: Connection, setup: str, type_: str) -> None:
+    sql = _WORDS.format(type_)
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+def test_stable_functions_of_a_type_stop_nothing(connection: Connection) -> None:
+    _assert_collected(connection, f"{_WORD}; ALTER TABLE w ADD e word", "word")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("citext", ""), ("hstore", "; ALTER FUNCTION hstore_in(cstring) STABLE")],
+    ids=["citext", "in C"],
+)
+def test_nor_do_those_of_extensions(connection: Connection, name: str, change: str) -> None:
+    with connection.transaction(force_rollback=True):
+        need_extension(connection, name)
+    _assert_collected(
+        connection, f"CREATE EXTENSION {name}{change}; ALTER TABLE w ADD e {name}", name
+    )
+
+
+@pytest.mark.parametrize("change", _CHANGES.values(), ids=_CHANGES)
+def test_a_type_can_become_doubtful(connection: Connection, change: str) -> None:
+    with fresh(connection, f"{_WORD}; ALTER TABLE w ADD e word"):
+        assert judgement(connection, _WORDS.format("word")) == ELIGIBLE
+        connection.execute(change)
+        assert judgement(connection, _WORDS.format("word")) == VOLATILE
+
+
+def test_copy_into_a_column_of_such_a_type(connection: Connection) -> None:
+    case = Case(f"{_WORD}; CREATE TABLE t (k bigint, s word)")
+    make(connection, STOCK, case)
+    stock = copy(connection, case)
+    make(connection, EXTENTS, case)
+    before = Counters.of(connection)
+    assert copy(connection, case) == stock
+    after = Counters.of(connection)
+    assert after.left == before.left
+    assert after.rows > before.rows
 
 
 def test_a_function_that_lies_loses_no_rows(connection: Connection) -> None:

@@ -3,7 +3,7 @@
  * la_insert_plan.c
  *	  what the plan of an insert calls besides what its query does
  *
- * A query is searched before it is planned (la_insert_search.c).  The plan has three things that
+ * A query is searched before it is planned (la_insert_search.c).  The plan has four things that
  * do not come up there:
  *
  * - Columns that the insert leaves out: the planner has a null there, and of a domain its CHECK is
@@ -11,6 +11,9 @@
  * - Foreign tables, which can be partitions of what the query names.  What reads them for core may
  *   fill in the defaults of their columns, and reads columns that nobody asks for: so does file_fdw.
  *   Relies on NextCopyFrom() in copyfromparse.c.
+ * - Virtual columns of tables, whose expressions the planner puts into the query.  Core wants their
+ *   functions to be its own, and immutable, but does not look at a cast to the type of the column.
+ *   Relies on cookDefault() in heap.c and expand_virtual_generated_columns() in prepjointree.c.
  * - Functions that partitions are found by while the plan is executed.  It keeps them, also when the
  *   operator family has let go of them.  Relies on perform_pruning_base_step() in partprune.c.
  *
@@ -21,6 +24,7 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "access/tupdesc.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
@@ -50,32 +54,50 @@ fills_domain(const List *columns)
 }
 
 /*
- * A type that a column keeps reads its values in the same way for ever, but a default can call
- * something else one day.  Texts are read first: the relation cache may free them when catalogs
- * are looked at.
+ * Types of all columns: a type that a column keeps reads its values in the same way for ever.
  */
 static bool
-search_foreign_table(Relation table, LaInsertSearch *search)
+search_columns(TupleDesc columns)
 {
-	TupleDesc	columns = RelationGetDescr(table);
 	LaInsertSearch reading = {0};
-	List	   *defaults = NIL;
 
-	for (int i = 0; columns->constr != NULL && i < columns->constr->num_defval; i++)
-		defaults = lappend(defaults, stringToNode(columns->constr->defval[i].adbin));
 	for (int i = 0; i < columns->natts; i++)
 	{
 		if (la_insert_search_type(&reading, TupleDescAttr(columns, i)->atttypid))
 			return true;
 	}
-	return la_insert_search((Node *) defaults, search);
+	return false;
+}
+
+/*
+ * What can be evaluated for a row that is read.  A default can call something else one day.  Texts
+ * are read first: the relation cache may free them when catalogs are looked at.
+ */
+static bool
+search_table(Relation table, LaInsertSearch *search)
+{
+	bool		is_foreign = table->rd_rel->relkind == RELKIND_FOREIGN_TABLE;
+	TupleDesc	columns = RelationGetDescr(table);
+	const TupleConstr *constraints = columns->constr;
+	List	   *expressions = NIL;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_defval; i++)
+	{
+		const AttrDefault *value = &constraints->defval[i];
+		char		kind = TupleDescAttr(columns, value->adnum - 1)->attgenerated;
+
+		if (is_foreign || kind == ATTRIBUTE_GENERATED_VIRTUAL)
+			expressions = lappend(expressions, stringToNode(value->adbin));
+	}
+	return (is_foreign && search_columns(columns)) ||
+		la_insert_search((Node *) expressions, search);
 }
 
 /*
  * The planner has locked all tables of the plan.
  */
 static bool
-search_foreign_tables(const List *tables, LaInsertSearch *search)
+search_tables(const List *tables, LaInsertSearch *search)
 {
 	bool		found = false;
 	ListCell   *lc;
@@ -85,10 +107,10 @@ search_foreign_tables(const List *tables, LaInsertSearch *search)
 		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, lc);
 		Relation	table;
 
-		if (likely(entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_FOREIGN_TABLE))
+		if (entry->rtekind != RTE_RELATION)
 			continue;
 		table = table_open(entry->relid, NoLock);
-		found |= search_foreign_table(table, search);
+		found |= search_table(table, search);
 		table_close(table, NoLock);
 	}
 	return found;
@@ -138,6 +160,6 @@ la_insert_search_plan(const PlannedStmt *plan, LaInsertSearch *search)
 {
 	return (IsA(plan->planTree, ModifyTable) &&
 			fills_domain(outerPlan(plan->planTree)->targetlist)) ||
-		search_foreign_tables(plan->rtable, search) ||
+		search_tables(plan->rtable, search) ||
 		search_pruning(plan->partPruneInfos, search);
 }

@@ -134,6 +134,41 @@ _DROP = (
     "DELETE FROM w; DELETE FROM notes"
 )
 
+# Core does not look at a cast to the type of a virtual column.
+_CONVERTED = (
+    "CREATE FUNCTION converted(point) RETURNS bigint {} LANGUAGE plpgsql AS "
+    "'BEGIN RETURN f(); END'; CREATE CAST (point AS bigint) WITH FUNCTION converted(point) "
+    "AS ASSIGNMENT; CREATE TABLE source (k bigint, p point DEFAULT point(1, 1), "
+    "seen bigint GENERATED ALWAYS AS (p) {}){}"
+)
+_FILL_KEYS = f"; INSERT INTO source (k) SELECT g {_FROM}; DELETE FROM notes"
+_VIRTUAL = _CONVERTED.format("VOLATILE", "VIRTUAL", "") + _FILL_KEYS
+_VIRTUAL_COLUMNS = {
+    "cast": (_VIRTUAL, _SELECT),
+    "view": (
+        f"{_VIRTUAL}; CREATE VIEW v AS SELECT k, seen + 0 AS seen FROM source",
+        "INSERT INTO w SELECT k, seen FROM v",
+    ),
+    "partitioned table": (
+        _CONVERTED.format("VOLATILE", "VIRTUAL", " PARTITION BY RANGE (k)")
+        + f"; CREATE TABLE part PARTITION OF source DEFAULT{_FILL_KEYS}",
+        _SELECT,
+    ),
+    "negator that is made later": (
+        "CREATE TABLE source (k bigint, "
+        "seen boolean GENERATED ALWAYS AS (NOT (ARRAY[k] @> ARRAY[7::bigint])) VIRTUAL); "
+        "CREATE FUNCTION lacks(anyarray, anyarray) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM passes($1); RETURN true; END'; CREATE OPERATOR !@> (LEFTARG = anyarray, "
+        "RIGHTARG = anyarray, FUNCTION = lacks, NEGATOR = @>)" + _FILL_KEYS,
+        "INSERT INTO w SELECT k, seen::int FROM source",
+    ),
+}
+_OTHER_SOURCES = {
+    "virtual column": f"CREATE TABLE source (k bigint, seen bigint GENERATED ALWAYS AS (k + 1) "
+    f"VIRTUAL){_FILL_KEYS}",
+    "stored column": _CONVERTED.format("VOLATILE", "STORED", "") + _FILL_KEYS,
+}
+
 
 @pytest.mark.parametrize(("setup", "sql"), _DOMAINS.values(), ids=_DOMAINS)
 def test_domains_of_columns_that_are_left_out(connection: Connection, setup: str, sql: str) -> None:
@@ -162,6 +197,19 @@ def test_tables_of_core_stop_nothing(connection: Connection) -> None:
     )
 
 
+@pytest.mark.parametrize(("setup", "sql"), _VIRTUAL_COLUMNS.values(), ids=_VIRTUAL_COLUMNS)
+def test_virtual_columns(connection: Connection, setup: str, sql: str) -> None:
+    assert_left_and_counted(connection, setup, sql)
+
+
+@pytest.mark.parametrize("setup", _OTHER_SOURCES.values(), ids=_OTHER_SOURCES)
+def test_other_generated_columns_stop_nothing(connection: Connection, setup: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, _SELECT) == ELIGIBLE
+    stock = outcome(connection, setup, _SELECT, STOCK)
+    assert outcome(connection, setup, _SELECT, ONE_PAGE) == stock
+
+
 @pytest.mark.parametrize("default", ["0", "nextval('q')", "kept(1)"])
 def test_other_foreign_tables_stop_nothing(connection: Connection, default: str) -> None:
     setup = (
@@ -175,20 +223,26 @@ def test_other_foreign_tables_stop_nothing(connection: Connection, default: str)
     assert found == outcome(connection, setup, _SELECT, STOCK)
 
 
-def test_new_tables_of_foreign_tables(connection: Connection) -> None:
-    with fresh(connection, _FOREIGN.format("f()")):
+@pytest.mark.parametrize("setup", [_FOREIGN.format("f()"), _VIRTUAL], ids=["foreign", "virtual"])
+def test_new_tables(connection: Connection, setup: str) -> None:
+    with fresh(connection, setup):
         lines = connection.execute("EXPLAIN (LOOKAHEAD) CREATE TABLE made AS TABLE source")
         assert lines.fetchall()[-1][0] == "Lookahead: stock (volatile function)"
 
 
-def test_a_default_that_becomes_volatile(connection: Connection) -> None:
-    setup = (
-        "ALTER FUNCTION f() IMMUTABLE; SET LOCAL plan_cache_mode = force_generic_plan; "
-        f"{_FOREIGN.format('f()')}; PREPARE p AS {_SELECT}"
-    )
-    with fresh(connection, setup):
+@pytest.mark.parametrize(
+    ("setup", "function"),
+    [
+        ("ALTER FUNCTION f() IMMUTABLE; " + _FOREIGN.format("f()"), "f()"),
+        (_CONVERTED.format("IMMUTABLE", "VIRTUAL", ""), "converted(point)"),
+    ],
+    ids=["default", "virtual column"],
+)
+def test_what_becomes_volatile(connection: Connection, setup: str, function: str) -> None:
+    generic = f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE p AS {_SELECT}"
+    with fresh(connection, f"{setup}; {generic}"):
         assert judgement(connection, "EXECUTE p") == ELIGIBLE
-        connection.execute("ALTER FUNCTION f() VOLATILE")
+        connection.execute(f"ALTER FUNCTION {function} VOLATILE")
         assert judgement(connection, "EXECUTE p") == VOLATILE
 
 

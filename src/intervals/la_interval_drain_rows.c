@@ -198,17 +198,20 @@ fires_on_insert(int16 type)
 }
 
 /*
- * A function of an index is called while the partition is created, and another library can be.
+ * A function of an index is called while the partition is created, and another library can be; an event trigger may be there
+ * for a moment only.  In an unlogged partition rows would be lost by standbys, by subscribers, and by a crash.
  */
 static void
 check_new(Relation partition)
 {
-	if (partition->rd_rules != NULL || trigger_of(partition, fires_on_insert) != NULL)
+	if (partition->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED ||
+		partition->rd_rules != NULL || trigger_of(partition, fires_on_insert) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("rows cannot be moved out of the default partition while new partitions get triggers or rules"),
-				 errdetail("\"%s\" has got some while it was created.", RelationGetRelationName(partition)),
-				 errhint("Look for a function of an index, or a library, that creates them.")));
+				 errmsg("rows cannot be moved out of the default partition while new partitions are changed"),
+				 errdetail("\"%s\" has got triggers or rules, or become unlogged, while it was created.",
+						   RelationGetRelationName(partition)),
+				 errhint("Look for a function of an index, an event trigger or a library that does it.")));
 }
 
 static void
@@ -298,20 +301,6 @@ condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 }
 
 /*
- * Creates the partition.  No event trigger fires: one that comes, and goes, after the rows were deleted would not be seen.
- */
-static void
-create(const LaIntervalPolicy *policy, const LaIntervalRange *range)
-{
-	int			outer = NewGUCNestLevel();
-
-	(void) set_config_option("event_triggers", "off", PGC_SUSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	la_interval_create_range(policy, range);
-	AtEOXact_GUC(false, outer);
-}
-
-/*
  * The partition that was created, by its bound: it has been created by name, and its schema can have been renamed.
  */
 static Oid
@@ -321,6 +310,8 @@ partition_of(Oid parent, const LaPlannedPartition *planned)
 	Oid			partition = la_partition_plan_range(relation, planned->bound);
 
 	table_close(relation, NoLock);
+	if (!OidIsValid(partition))
+		la_partition_refuse_missing(partition);
 	relation = table_open(partition, NoLock);
 	check_new(relation);
 	table_close(relation, NoLock);
@@ -453,7 +444,7 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 		Oid			partition;
 		uint64		inserted;
 
-		create(policy, range);
+		la_interval_create_range(policy, range);
 		partition = partition_of(policy->parent, planned);
 		inserted = put_back(&aside, partition);
 		if (inserted != moved)

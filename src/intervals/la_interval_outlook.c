@@ -103,6 +103,7 @@ may_be_in_gap(const LaIntervalOutlook *outlook, const LaIntervalRange *missing)
 
 	return locked != NULL &&
 		(!locked->has_upper ||
+		 la_interval_grid_compare(outlook->grid, &outlook->edge, &locked->upper) > 0 ||
 		 la_interval_grid_compare(outlook->grid, &missing->lower, &locked->upper) < 0);
 }
 

@@ -271,6 +271,23 @@ def test_a_partition_that_was_made_ahead_is_locked(
     assert state(session, "ROW(ahead, behind)::text") == "(2,f)"
 
 
+def test_the_origin_is_after_a_partition_that_is_locked(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Ranges follow that partition if it is in use, and the origin otherwise."""
+    make(session, "int")
+    session.execute("CREATE TABLE s.p0 PARTITION OF s.p FOR VALUES FROM (0) TO (10)")
+    session.execute("INSERT INTO s.p VALUES (5)")
+    set_policy(session, "10, 1000, premake => 1")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p0")
+        maintain(session)
+        assert scalar(session, "SELECT count(*) FROM pg_inherits") == 1
+        other.execute("COMMIT")
+    maintain(session)
+    assert names(session) == ["p0", "p_10"]
+
+
 def test_statistics_of_the_table(session: Connection) -> None:
     make(session, "int")
     set_policy(session, "1000, premake => 0, analyze_every => '1 day'")

@@ -99,21 +99,23 @@ search_table(Relation table, LaInsertSearch *search)
 static bool
 search_tables(const List *tables, LaInsertSearch *search)
 {
-	bool		found = false;
 	ListCell   *lc;
 
 	foreach(lc, tables)
 	{
 		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, lc);
 		Relation	table;
+		bool		found;
 
 		if (entry->rtekind != RTE_RELATION)
 			continue;
 		table = table_open(entry->relid, NoLock);
-		found |= search_table(table, search);
+		found = search_table(table, search);
 		table_close(table, NoLock);
+		if (found)
+			return true;
 	}
-	return found;
+	return false;
 }
 
 static bool

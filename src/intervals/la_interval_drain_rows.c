@@ -199,17 +199,19 @@ fires_on_insert(int16 type)
 
 /*
  * A function of an index is called while the partition is created, and another library can be; an event trigger may be there
- * for a moment only.  In an unlogged partition rows would be lost by standbys, by subscribers, and by a crash.
+ * for a moment only.  In an unlogged partition rows would be lost by standbys, by subscribers, and by a crash; a foreign table
+ * would take them elsewhere.
  */
 static void
 check_new(Relation partition)
 {
-	if (partition->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED ||
+	if (partition->rd_rel->relkind != RELKIND_RELATION ||
+		partition->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED ||
 		partition->rd_rules != NULL || trigger_of(partition, fires_on_insert) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("rows cannot be moved out of the default partition while new partitions are changed"),
-				 errdetail("\"%s\" has got triggers or rules, or become unlogged, while it was created.",
+				 errdetail("\"%s\" has got triggers or rules, become unlogged, or taken the place of another table, while it was created.",
 						   RelationGetRelationName(partition)),
 				 errhint("Look for a function of an index, an event trigger or a library that does it.")));
 }

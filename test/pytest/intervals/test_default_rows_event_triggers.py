@@ -40,10 +40,13 @@ _COMPUTED = "SELECT count(*) FROM pg_locks WHERE objid = 2 AND mode = 'ShareLock
 _CHANGES = {
     "trigger": "CREATE TRIGGER t BEFORE INSERT ON s.p_0 FOR EACH ROW EXECUTE FUNCTION s.change()",
     "unlogged": "ALTER TABLE s.p_0 SET UNLOGGED",
+    "foreign": "DROP TABLE s.p_0; CREATE FOREIGN TABLE s.p_0 PARTITION OF s.p "
+    "FOR VALUES FROM (0) TO (10) SERVER elsewhere",
 }
 _CHANGING = """
     CREATE FUNCTION s.change() RETURNS trigger LANGUAGE plpgsql AS
         $$BEGIN NEW.t := 'changed'; RETURN NEW; END$$;
+    CREATE FOREIGN DATA WRAPPER nowhere; CREATE SERVER elsewhere FOREIGN DATA WRAPPER nowhere;
     CREATE FUNCTION s.made() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN {}; END$$"""
 
 
@@ -138,4 +141,5 @@ def test_one_that_is_there_for_a_moment(
             )
             session.execute("DROP EVENT TRIGGER made; SELECT pg_advisory_unlock(1)")
             assert "while new partitions are changed" in moving.result(100)
+    session.execute("DROP FOREIGN DATA WRAPPER nowhere CASCADE")
     assert content(session) == before

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +113,18 @@ def collect_source_facts() -> SourceFacts:
     return SourceFacts(commit, bool(status))
 
 
+def busy_share(seconds: float) -> float:
+    """The share of all processors' time that others take while this process sleeps for so long.
+
+    From the first line of /proc/stat, by proc(5): all time but "idle" and "iowait", so with what
+    the host gives to other machines ("steal"). 0.0 where the kernel does not tell.
+    """
+    before = _processor_ticks()
+    time.sleep(seconds)
+    spent = [later - earlier for earlier, later in zip(before, _processor_ticks(), strict=True)]
+    return 1 - (spent[3] + spent[4]) / sum(spent) if sum(spent) > 0 else 0.0
+
+
 def is_server_process(process: int) -> bool:
     """Whether this machine has such a one of PostgreSQL: not of a server behind a tunnel."""
     return (kernel_text(Path(f"/proc/{process}/cmdline")) or "").startswith("postgres")
@@ -129,6 +142,12 @@ def backend_cpu_ms(process: int) -> float | None:
     except (OSError, ValueError, IndexError):
         return None
     return total_ns / 1e6
+
+
+def _processor_ticks() -> list[int]:
+    """user, nice, system, idle, iowait, irq, softirq and steal; guests are within user."""
+    fields = (kernel_text(Path("/proc/stat")) or "").split()[1:9]
+    return [int(field) for field in fields] if len(fields) == 8 else [0] * 8
 
 
 def _git(checkout: Path, *arguments: str) -> str | None:

@@ -11,7 +11,7 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.commands import demo
 from lookahead.errors import ExitStatus, UnavailableError
-from lookahead.experiments import bitmap_scan, bulk_insert, index_build, index_scan
+from lookahead.experiments import bitmap_scan, bulk_insert, index_build, index_scan, runner
 from lookahead.experiments.trials import Trials
 from lookahead.results import read_result
 
@@ -33,7 +33,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bulk_insert.EXPERIMENT.sizes, "demo", small_run.INSERT)
 
 
-def test_all_parts(tmp_path: Path, disk: Path) -> None:
+def test_all_parts(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = iter([0.7, 0.1, 0.0, 0.2])
+    monkeypatch.setattr(runner, "busy_share", lambda seconds: next(shares))
     outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = {read_result(path).experiment: read_result(path) for path in tmp_path.glob("*.json")}
@@ -42,6 +44,10 @@ def test_all_parts(tmp_path: Path, disk: Path) -> None:
         assert document.status == "complete"
         assert document.parameters.size == "demo"
         assert document.measurements.comparisons
+        busy = [one.text for one in document.findings if "busy" in one.text]
+        cpus = document.machine.cpus
+        expected = f"the machine is busy: others take 70% of its {cpus} CPUs"
+        assert busy == ([expected] if document.experiment == "index-scan" else [])
     (scan,) = {sample.scenario.value("scan") for sample in found["index-scan"].measurements.samples}
     assert scan == "300 pages"
     inserted = found["bulk-insert"].measurements.comparisons

@@ -1,7 +1,7 @@
 """`lookahead demo`: what the library gains here, in four small experiments."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,7 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
     for number, part in enumerate(_PARTS, start=1):
         terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
         try:
-            result = run_experiment(
-                experiments[part.name], replace(request, follows=number > 1), part.given, terminal
-            )
+            result = run_experiment(experiments[part.name], request, part.given, terminal)
         except UnavailableError as error:
             terminal.finding("warning", f"not measured here: {error.message}", error.hint)
         else:

@@ -28,7 +28,7 @@ from lookahead.device.profile import parse_profiles
 from lookahead.errors import BadFileError, LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import find_installation
-from lookahead.machine import collect_machine_facts, collect_source_facts
+from lookahead.machine import busy_share, collect_machine_facts, collect_source_facts
 from lookahead.measurements import Measurements
 from lookahead.results import (
     SCHEMA,
@@ -55,8 +55,7 @@ class RunRequest:
 
     `directory` is where the server's folder is made, `output` the folder for the result file,
     `profile` a device profile for the server. `command` is the exact command line; `facts` are what
-    is to be known of a place that was made for the run. `follows`: another run of ours has just
-    ended, so that the machine's load says nothing.
+    is to be known of a place that was made for the run.
     """
 
     size: Size
@@ -69,7 +68,6 @@ class RunRequest:
     seed: int = DEFAULT_SEED
     keep: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
-    follows: bool = False
 
 
 def read_profile(profile: Path) -> str:
@@ -100,8 +98,9 @@ def copy_profile(server: PrivateServer, text: str) -> str:
     return f"device profile in use: {devices or 'of no device'}"
 
 
-# A load average above this share of the processors disturbs the figures; arbitrary.
-_BUSY_SHARE = 0.5
+# Others that take more of the processors disturb the figures; both arbitrary, as a probe's.
+_BUSY_SHARE = 0.2
+_LOOK_SECONDS = 0.3
 # File locations say nothing about the server's behaviour; internal ones cannot be set.
 _SETTINGS_QUERY = """
     SELECT name, current_setting(name) FROM pg_settings
@@ -238,10 +237,10 @@ def _preflight(run: Run, request: RunRequest, profile: str | None) -> None:
     if profile is not None:
         run.find("note", copy_profile(run.server, profile))
     machine = run.document.machine
-    if not request.follows and machine.load_average > _BUSY_SHARE * machine.cpus:
+    if (share := busy_share(_LOOK_SECONDS)) > _BUSY_SHARE:
         run.find(
             "warning",
-            f"the machine is busy: load average {machine.load_average} on {machine.cpus} CPUs",
+            f"the machine is busy: others take {share:.0%} of its {machine.cpus} CPUs",
             "Repeat the run when nothing else is running.",
         )
     if run.device is None:

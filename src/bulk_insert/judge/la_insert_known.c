@@ -10,7 +10,8 @@
  * Core tells every session what has changed in the catalogs, whoever has changed it or has
  * taken a change back, when the session is about to look at catalogs; relies on
  * AcceptInvalidationMessages() in inval.c.  A change of any function, type, operator, cast or
- * operator class ends all answers; one of a table ends that about its expressions.
+ * operator class ends all answers, but one of a type ends none about what operator classes
+ * call: each new table is a type.  A change of a table ends that about its expressions.
  * Whatever adds a partition changes columns, too, and those are listened to as parts
  * of types.  Relies on heap_create_with_catalog() in heap.c, MergeAttributesIntoExisting() and
  * RemoveInheritance() in tablecmds.c.
@@ -42,6 +43,7 @@ static const int caches[] = {
 
 static Known known[PLACES + 1]; /* the last: of operator classes */
 static uint64 changes = 0;		/* of what these caches are of */
+static uint64 class_changes = 0;	/* all but those of types */
 static uint64 table_changes = 0;	/* of any table */
 
 static Known *
@@ -58,6 +60,8 @@ static void
 hear_of_change(Datum argument, int cache, uint32 hash)
 {
 	changes++;
+	if (cache != TYPEOID && cache != ATTNUM)
+		class_changes++;
 }
 
 /*
@@ -70,7 +74,10 @@ hear_of_table(Datum argument, Oid table)
 
 	table_changes++;
 	if (!OidIsValid(table))
+	{
 		changes++;
+		class_changes++;
+	}
 	else if (place->object == table && place->subject == LA_INSERT_STORED)
 		place->object = InvalidOid;
 }
@@ -85,6 +92,7 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 {
 	static bool listening = false;
 	Known	   *place = place_of(subject, object);
+	const uint64 *news = subject == LA_INSERT_CLASSES ? &class_changes : &changes;
 	uint64		before;
 	int			answer;
 
@@ -97,14 +105,14 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 	}
 	AcceptInvalidationMessages();
 	if (place->object == object && place->subject == subject &&
-		place->news == changes)
+		place->news == *news)
 		return place->answer;
 	before = changes + table_changes;
 	answer = look(arg);
 	if (changes + table_changes == before)
 		*place = (Known)
 	{
-		subject, object, changes, answer
+		subject, object, *news, answer
 	};
 	return answer;
 }

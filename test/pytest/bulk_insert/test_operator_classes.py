@@ -320,6 +320,20 @@ def test_short_inserts_do_not_look_at_classes(connection: Connection) -> None:
         assert Counters.of(connection).left["volatile function"] == before + 1
 
 
+def test_new_tables_are_no_news_of_classes(connection: Connection) -> None:
+    """Of which extensions bring hundreds of members, and programs a temporary table each time."""
+    sql = f"{_INSERT} g {_FROM}"
+    looks = "SELECT pg_stat_get_xact_numscans('pg_amop_oid_index'::regclass)"
+    with fresh(connection, ""):
+        assert judgement(connection, sql) == ELIGIBLE
+        before = scalar(connection, looks)
+        connection.execute("CREATE TEMP TABLE other (i int)")
+        assert judgement(connection, sql) == ELIGIBLE
+        assert scalar(connection, looks) == before
+        connection.execute(_HASH)
+        assert judgement(connection, sql) == VOLATILE
+
+
 def test_classes_of_immutable_functions_stop_no_new_table(connection: Connection) -> None:
     with fresh(connection, _HASH + _IMMUTABLE):
         lines = connection.execute(f"EXPLAIN (LOOKAHEAD) CREATE TABLE made AS SELECT g {_FROM}")

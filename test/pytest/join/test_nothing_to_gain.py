@@ -126,25 +126,29 @@ def test_a_row_that_is_alone(server: WatchedServer, connection: Connection) -> N
 
 _LOOK_UP = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref WHERE {}"
 _FORTY = "o.id BETWEEN 5 AND 44"
+_TWICE_TWENTY = "(o.id BETWEEN 5 AND 24 OR o.id BETWEEN 60 AND 79)"
+_SLOW = "pg_sleep(0.0005)::text = ''"
 
 
 @pytest.mark.parametrize(
-    ("outer", "forty"),
+    ("outer", "rows"),
     [
         ("Seq Scan", _FORTY),
-        ("Bitmap Heap Scan", "(o.id BETWEEN 5 AND 24 OR o.id BETWEEN 60 AND 79)"),
+        ("Bitmap Heap Scan", _TWICE_TWENTY),
+        ("Bitmap Heap Scan", f"{_TWICE_TWENTY} AND {_SLOW}"),
     ],
+    ids=["in sequence", "bitmap", "bitmap of slow rows"],
 )
 def test_few_rows_of_the_system_cache(
-    server: WatchedServer, connection: Connection, outer: str, forty: str
+    server: WatchedServer, connection: Connection, outer: str, rows: str
 ) -> None:
-    """How the outer rows are found does not matter."""
+    """How the outer rows are found does not matter, nor how long they take."""
     need_counted_reads(server.data_directory)
     if outer != "Seq Scan":
         connection.execute("CREATE INDEX outer_rows_id ON outer_rows (id)")
         connection.execute("SET enable_bitmapscan = on; SET enable_seqscan = off")
     cached_but(server, connection, "inner_rows", (), PAGES)
-    plan = explain(connection, _LOOK_UP.format(forty))
+    plan = explain(connection, _LOOK_UP.format(rows))
     connection.execute("DROP INDEX IF EXISTS outer_rows_id")
     (loop,) = loops(plan)
     assert outer in {node["Node Type"] for node in nodes(plan)}
@@ -154,7 +158,7 @@ def test_few_rows_of_the_system_cache(
 def test_few_slow_rows(server: WatchedServer, connection: Connection) -> None:
     """Where rows take long, one page from the device is enough."""
     cached_but(server, connection, "inner_rows", (15 * 11, 35 * 11), PAGES)
-    slow = f"{_LOOK_UP.format(_FORTY)} AND pg_sleep(0.0005)::text = ''"
+    slow = f"{_LOOK_UP.format(_FORTY)} AND {_SLOW}"
     (loop,) = loops(explain(connection, slow))
     assert loop["Drawn Rows"] > 0
 
@@ -163,7 +167,7 @@ def test_slow_rows_fetched_one_by_one(server: WatchedServer, connection: Connect
     """Their time is that of all fetches; the pages from the device are those of later rows."""
     cached_but(server, connection, "inner_rows", (30 * 11, 35 * 11), PAGES)
     before = drawn(connection)
-    slow = f"{_LOOK_UP.format('true')} AND pg_sleep(0.0005)::text = ''"
+    slow = _LOOK_UP.format(_SLOW)
     with connection.transaction():
         connection.execute(f"DECLARE c CURSOR FOR {slow}")
         for _ in range(90):

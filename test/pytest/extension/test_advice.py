@@ -294,16 +294,31 @@ def test_a_sequence_is_left_to_the_kernel_by_what_core_executes(server: WatchedS
         assert _advised(session, "requests") - before < _PAGES / 16 / 4
 
 
-def test_pages_are_asked_for_behind_ascending_passes(server: WatchedServer) -> None:
-    """Half of the table in passes, half at random: what was left to the kernel is ours again."""
-    half = _PAGES // 2
-    order = f"(CASE WHEN h < {half} THEN h % 10 ELSE 10 + k END)"
+_HALF = _PAGES // 2
+# Half of the table in passes, half at random.
+_BOTH = f"(CASE WHEN h < {_HALF} THEN h % 10 ELSE 10 + k END)"
+
+
+def _make_gone(session: Connection) -> None:
+    """The rows of `a`, deleted, with their entries in the index."""
+    session.execute("CREATE TABLE gone (LIKE a INCLUDING STORAGE)")
+    session.execute(f"CREATE INDEX ON gone ({_BOTH}, h)")
+    session.execute("INSERT INTO gone SELECT * FROM a ORDER BY h")
+    session.execute("DELETE FROM gone")
+
+
+@pytest.mark.parametrize("table", ["a", "gone"])
+def test_pages_are_asked_for_behind_ascending_passes(server: WatchedServer, table: str) -> None:
+    """What was left to the kernel is ours again, also where no row was found meanwhile."""
     with server.connect() as session:
-        session.execute(f"CREATE INDEX IF NOT EXISTS a_both ON a ({order}, h)")
-        session.execute("ANALYZE a")
-    _restart(server, _files(server))
-    group = _scan(server, f"SELECT * FROM a WHERE {order} >= 0 ORDER BY {order}, h")
+        if table == "gone":
+            _make_gone(session)
+        else:
+            session.execute(f"CREATE INDEX a_both ON a ({_BOTH}, h)")
+        session.execute(f"ANALYZE {table}")
+    _restart(server, _files(server, table))
+    group = _scan(server, f"SELECT * FROM {table} WHERE {_BOTH} >= 0 ORDER BY {_BOTH}, h")
     assert group["Restarts"] >= 1
     # READS_TO_PASS of la_ring_advice.c, 512, are read on their turn before the scan tries again;
     # the kernel ends a pass late beside other readers of the disk.
-    assert half // 3 < group["Advised Blocks"] < _PAGES - half // 4
+    assert _HALF // 3 < group["Advised Blocks"] < _PAGES - _HALF // 4

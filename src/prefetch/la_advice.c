@@ -7,8 +7,9 @@
  * cache.  Pages in shared buffers are not asked for, near ones are asked for
  * together (la_range_planner.c), and nothing is asked for while the pages turn
  * out to be in memory (la_residency.c).  How long a gap may be is learned from the
- * device's profile (la_gap_choice.c).  Runs of adjacent pages, and index scans that pass
- * over the table again and again, are left to the kernel's read-ahead.
+ * device's profile (la_gap_choice.c).  Runs of adjacent pages are left to the kernel's
+ * read-ahead; that a scan passes over the table again and again is noted, and index scans with
+ * a ring are left to it then, too (la_ring_advice.c).
  *
  * The distance is controlled like that of a read stream (mirrors
  * read_stream_look_ahead() in read_stream.c): it starts at 1, doubles with each

@@ -102,6 +102,7 @@ is_looked_at(const QueryDesc *queryDesc)
 static void
 end_query(LaQuery *query)
 {
+	static const LaCounters nothing = {0};
 	slist_iter	iter;
 
 	la_worker_counters_end(query);
@@ -109,8 +110,10 @@ end_query(LaQuery *query)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		la_stats_add(node->feature, &node->counters);
-		la_stats_add_workers(node->feature, &node->worker_counters);
+		if (memcmp(&node->counters, &nothing, sizeof(nothing)) != 0)
+			la_stats_add(node->feature, &node->counters);
+		if (memcmp(&node->worker_counters, &nothing, sizeof(nothing)) != 0)
+			la_stats_add_workers(node->feature, &node->worker_counters);
 	}
 }
 
@@ -267,7 +270,7 @@ attach_node(PlanState *planstate, LaFeature feature, LaReason reason, bool in_sl
 	}
 	while (kind->tag != nodeTag(planstate))
 		kind++;
-	ExecSetExecProcNode(planstate, kind->exec);
+	la_core_exec_change(planstate, planstate->ExecProcNodeReal, kind->exec);
 	return true;
 }
 
@@ -518,15 +521,4 @@ la_attach_wake_if_cold(PlanState *planstate, LaFeature feature)
 		node->misses++ < FEW_OWN_MISSES)
 		return NULL;
 	return node;
-}
-
-/*
- * Changes a node's function, if that is still the one that we gave it.
- */
-void
-la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
-					  ExecProcNodeMtd to)
-{
-	if (planstate->ExecProcNodeReal == from)
-		ExecSetExecProcNode(planstate, to);
 }

@@ -33,7 +33,5 @@ extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
 extern void la_attach_end_run(LaRun *run);
 extern LaNode *la_attach_wake(PlanState *planstate, LaFeature feature);
 extern LaNode *la_attach_wake_if_cold(PlanState *planstate, LaFeature feature);
-extern void la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
-								  ExecProcNodeMtd to);
 
 #endif							/* LA_ATTACH_H */

@@ -93,3 +93,17 @@ la_core_exec_of(const PlanState *planstate)
 						  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
 	return &known[nodeTag(planstate)];
 }
+
+/*
+ * Changes a node's function where it is still the one that we know.  Of a node that nobody has
+ * executed, core's ExecProcNodeFirst() takes it at the first call.  ExecSetExecProcNode(), in
+ * execProcnode.c, would throw away what another extension has put in front of either.
+ */
+void
+la_core_exec_change(PlanState *planstate, ExecProcNodeMtd from, ExecProcNodeMtd to)
+{
+	if (planstate->ExecProcNodeReal == from)
+		planstate->ExecProcNodeReal = to;
+	if (planstate->ExecProcNode == from)
+		planstate->ExecProcNode = to;
+}

@@ -12,6 +12,7 @@
 
 extern bool la_core_exec_learn_new(const PlanState *planstate,
 								   ExecProcNodeMtd *known);
+extern void la_core_exec_change(PlanState *planstate, ExecProcNodeMtd from, ExecProcNodeMtd to);
 extern ExecProcNodeMtd *la_core_exec_of(const PlanState *planstate);
 
 /*

@@ -34,6 +34,7 @@
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
 
+#include "attach/la_core_exec.h"
 #include "attach/la_worker_counters.h"
 #include "statistics/la_worker_table.h"
 
@@ -126,10 +127,7 @@ gather_exec(PlanState *planstate)
 		return gather->exec(planstate);
 
 	gather->started = true;
-	if (planstate->ExecProcNodeReal == gather_exec)
-		planstate->ExecProcNodeReal = gather->exec;
-	if (planstate->ExecProcNode == gather_exec)
-		planstate->ExecProcNode = gather->exec;
+	la_core_exec_change(planstate, gather_exec, gather->exec);
 
 	/* ExecGather() launches none without parallel mode. */
 	if (planstate->state->es_use_parallel_mode && !query->listening &&
@@ -172,7 +170,7 @@ la_worker_counters_watch(LaQuery *query, PlanState *planstate)
 	gather->exec = planstate->ExecProcNodeReal;
 	gather->context = DSM_HANDLE_INVALID;
 	slist_push_head(&query->gathers, &gather->link);
-	ExecSetExecProcNode(planstate, gather_exec);
+	la_core_exec_change(planstate, gather->exec, gather_exec);
 	if (!IsInParallelMode())
 		la_worker_table_attach();
 }

@@ -327,8 +327,7 @@ seq_exec(PlanState *planstate)
 
 	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)
 		begin_seq_scan((ScanState *) planstate);
-	if (first)
-		ExecSetExecProcNode(planstate, core);
+	la_core_exec_change(planstate, seq_exec, core);
 	return core(planstate);
 }
 

@@ -182,8 +182,7 @@ index_only_exec(PlanState *pstate)
 		if (la_wake_at_start())
 			la_index_fetch_wake(scan, pstate);
 	}
-	if (pstate->ExecProcNodeReal == index_only_exec)
-		ExecSetExecProcNode(pstate, core);
+	la_core_exec_change(pstate, index_only_exec, core);
 	return core(pstate);
 }
 

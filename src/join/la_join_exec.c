@@ -77,7 +77,7 @@ next_outer(NestLoopState *join, LaJoinWindow *window)
 	if (la_join_window_next(window, &slot))
 		return slot;
 	if (la_join_window_sleeps(window))
-		la_attach_change_exec(&join->js.ps, awake_exec, asleep_exec);
+		la_core_exec_change(&join->js.ps, awake_exec, asleep_exec);
 	return ExecProcNode(outerPlanState(join));
 }
 
@@ -133,10 +133,10 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	if (node->state == NULL || !la_join_window_wake(node->state))
 	{
 		if (node->reason != LA_REASON_NONE)
-			la_attach_change_exec(&join->js.ps, asleep_exec, *la_core_exec_of(&join->js.ps));
+			la_core_exec_change(&join->js.ps, asleep_exec, *la_core_exec_of(&join->js.ps));
 		return window;
 	}
-	la_attach_change_exec(&join->js.ps, asleep_exec, awake_exec);
+	la_core_exec_change(&join->js.ps, asleep_exec, awake_exec);
 	return node->state;
 }
 

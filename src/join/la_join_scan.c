@@ -90,7 +90,7 @@ next_row(ScanState *scan, LaJoinScanRows **rows)
 	if (*rows != NULL && (slot == NULL || !la_join_scan_rows_advance(*rows)))
 	{
 		la_join_scan_rows_end(*rows);
-		la_attach_change_exec(&scan->ps, awake_exec, asleep_exec);
+		la_core_exec_change(&scan->ps, awake_exec, asleep_exec);
 		*rows = NULL;
 	}
 	return slot;
@@ -114,10 +114,10 @@ wake(ScanState *scan, LaJoinScanRows *rows)
 	if (node->state == NULL)
 		node->state = la_join_scan_rows_create(scan, node);
 	if (node->state == NULL)
-		la_attach_change_exec(&scan->ps, asleep_exec, *la_core_exec_of(&scan->ps));
+		la_core_exec_change(&scan->ps, asleep_exec, *la_core_exec_of(&scan->ps));
 	else if (la_join_scan_rows_wake(node->state))
 	{
-		la_attach_change_exec(&scan->ps, asleep_exec, awake_exec);
+		la_core_exec_change(&scan->ps, asleep_exec, awake_exec);
 		return node->state;
 	}
 	return NULL;

@@ -330,7 +330,7 @@ la_late_adopt(PlanState *parent, PlanState *first, List *plans, int eflags,
 		return;
 	}
 	node->settled = true;
-	ExecSetExecProcNode(parent, is_append ? append_exec : merge_exec);
+	la_core_exec_change(parent, parent->ExecProcNodeReal, is_append ? append_exec : merge_exec);
 	la_stats_count(LA_FEATURE_LATE_START, LA_REASON_NONE, false);
 	la_stats_add(LA_FEATURE_LATE_START, &one);
 }

@@ -72,15 +72,13 @@ static TupleTableSlot *
 hand_back(LaInsert *insert, TupleTableSlot *row)
 {
 	PlanState  *source = insert->source;
-	ExecProcNodeMtd core = *la_core_exec_of(&insert->node->ps);
 
-	ExecSetExecProcNode(&insert->node->ps, core);
 	handed_back = (HandedBack)
 	{
 		.source = source,.exec = source->ExecProcNode,.row = row
 	};
 	source->ExecProcNode = handed_back_exec;
-	return core(&insert->node->ps);
+	return (*la_core_exec_of(&insert->node->ps)) (&insert->node->ps);
 }
 
 /*

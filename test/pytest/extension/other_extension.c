@@ -2,7 +2,8 @@
  *
  * other_extension.c
  *	  a library that takes plan nodes as ours does: puts its own function in
- *	  the place of a scan's ExecProcNode, calls the one before and counts calls
+ *	  the place of a scan's ExecProcNode, calls the one before and counts calls.
+ *	  other_extension.wraps has it put in front of the node only, not in its place.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +18,7 @@ PG_MODULE_MAGIC;
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecProcNodeMtd taken_from = NULL;
 static int	calls = 0;
+static bool wraps = false;
 
 static TupleTableSlot *
 pass_on(PlanState *planstate)
@@ -40,8 +42,11 @@ take_scan(QueryDesc *queryDesc, int eflags)
 		(IsA(planstate, IndexScanState) || IsA(planstate, BitmapHeapScanState) ||
 		 IsA(planstate, SeqScanState)))
 	{
-		taken_from = planstate->ExecProcNodeReal;
-		ExecSetExecProcNode(planstate, pass_on);
+		taken_from = wraps ? planstate->ExecProcNode : planstate->ExecProcNodeReal;
+		if (wraps)
+			planstate->ExecProcNode = pass_on;
+		else
+			ExecSetExecProcNode(planstate, pass_on);
 	}
 }
 
@@ -54,4 +59,7 @@ _PG_init(void)
 							"Shows how often its function was called.", NULL,
 							&calls, 0, 0, INT_MAX, PGC_USERSET, 0,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("other_extension.wraps",
+							 "Puts its function in front of a node's.", NULL,
+							 &wraps, false, PGC_USERSET, 0, NULL, NULL, NULL);
 }

@@ -91,3 +91,30 @@ def test_table_scans_are_shared(
         before = int(scalar(session, "SHOW other_extension.calls"))
         assert len(session.execute(sql).fetchall()) == rows
         assert int(scalar(session, "SHOW other_extension.calls")) - before == rows + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "sql", "rows"),
+    [
+        ("indexscan", _SCAN, 900),
+        ("bitmapscan", "SELECT k, pad FROM o WHERE k < 900", 900),
+        ("seqscan", "SELECT k, pad FROM o", _ROWS),
+    ],
+)
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_what_stands_in_front_is_called(
+    server: WatchedServer, other_library: Path, path: str, sql: str, rows: int, ours_first: bool
+) -> None:
+    """Once, as on stock: core's ExecProcNodeFirst() puts the node's own function there."""
+    libraries = ["pg_lookahead", str(other_library)]
+    with server.connect() as session:
+        for library in libraries if ours_first else reversed(libraries):
+            session.execute(f"LOAD '{library}'")
+        session.execute(f"{AWAKE}; SET other_extension.wraps = on")
+        for other in {"bitmapscan", "seqscan", "indexscan"} - {path}:
+            session.execute(f"SET enable_{other} = off")
+        [group] = lookahead(explain(session, sql))
+        assert group["Status"] == "prefetch"
+        before = int(scalar(session, "SHOW other_extension.calls"))
+        assert len(session.execute(sql).fetchall()) == rows
+        assert int(scalar(session, "SHOW other_extension.calls")) - before == 1

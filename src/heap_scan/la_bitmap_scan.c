@@ -143,6 +143,7 @@ make_bitmap_scan(BitmapHeapScanState *node)
 	state = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaBitmapScan));
 	state->node = registered;
 	state->window.heap = (HeapScanDesc) scan;
+	state->window.query = registered->query;
 	state->window.parallel = node->pstate != NULL;
 	state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
 											&registered->counters);

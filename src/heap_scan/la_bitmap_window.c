@@ -30,6 +30,7 @@
 
 /* Blocks that a window can hold: a power of two. */
 #define WINDOW_SIZE 2048
+#define WINDOW_BYTES (WINDOW_SIZE * sizeof(TBMIterateResult))
 
 /*
  * The same for a process of a parallel scan: what it takes, the others cannot.
@@ -93,8 +94,13 @@ la_bitmap_window_look_ahead(LaBitmapWindow *window)
 	if (!la_advice_turn(advice, window->given))
 		return;
 	if (window->blocks == NULL)
-		window->blocks = MemoryContextAlloc(advice->context,
-											WINDOW_SIZE * sizeof(TBMIterateResult));
+	{
+		/* Scans that are left early keep theirs. */
+		if (window->query->ring_bytes + WINDOW_BYTES > LA_STATEMENT_BYTES)
+			return;
+		window->blocks = MemoryContextAlloc(advice->context, WINDOW_BYTES);
+		window->query->ring_bytes += WINDOW_BYTES;
+	}
 	size = !window->parallel ? WINDOW_SIZE :
 		Min(Max(window->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
 			PARALLEL_WINDOW_MAX);
@@ -133,8 +139,10 @@ la_bitmap_window_next(LaBitmapWindow *window, TBMIterateResult *result)
 		return true;
 	/* Where a statement scans many partitions, their windows do not add up. */
 	if (window->blocks != NULL)
+	{
 		pfree(window->blocks);
-	window->blocks = NULL;
-
+		window->blocks = NULL;
+		window->query->ring_bytes -= WINDOW_BYTES;
+	}
 	return false;
 }

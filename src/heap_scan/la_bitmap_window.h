@@ -11,11 +11,13 @@
 #include "access/heapam.h"
 #include "nodes/tidbitmap.h"
 
+#include "attach/la_registry.h"
 #include "prefetch/la_advice.h"
 
 typedef struct LaBitmapWindow
 {
 	HeapScanDesc heap;			/* has the bitmap's iterator */
+	LaQuery    *query;
 	LaAdvice   *advice;
 	bool		parallel;
 	TBMIterateResult *blocks;	/* a ring; NULL unless needed */

@@ -1,5 +1,6 @@
 """What table scans keep in memory: scans of many partitions, one after the other, add up little."""
 
+import pytest
 from extension.probes import Connection
 
 from heap_scan.probes import BITMAP_SCANS, FORCED, OFF
@@ -9,13 +10,17 @@ _ROWS = 20  # of a partition, one on each page
 _BYTES_A_SCAN = 4_096  # of ours, for a scan that is over
 
 
-def _used_by_executor(connection: Connection, settings: str) -> int:
+_ALL = "SELECT k, part FROM m WHERE k > 0"
+_LEFT_EARLY = f"SELECT k FROM generate_series(1, {_PARTS}) g, LATERAL ({_ALL} AND part = g LIMIT 2)"
+_STATEMENT_BYTES = 4 * 2**20  # for whatever looks ahead
+
+
+def _used_by_executor(connection: Connection, settings: str, query: str, rows: int) -> int:
     """Bytes that a statement holds when it comes to the end of the last partition."""
     connection.execute(settings)
     with connection.transaction():
-        connection.execute("DECLARE c NO SCROLL CURSOR FOR SELECT k, part FROM m WHERE k > 0")
-        rows = connection.execute(f"FETCH {_PARTS * _ROWS - 1} FROM c").fetchall()
-        assert len(rows) == _PARTS * _ROWS - 1
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {query}")
+        assert len(connection.execute(f"FETCH {rows - 1} FROM c").fetchall()) == rows - 1
         used = connection.execute(
             "SELECT max(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'"
         ).fetchone()
@@ -23,7 +28,10 @@ def _used_by_executor(connection: Connection, settings: str) -> int:
         return int(used[0])
 
 
-def test_scans_of_many_partitions(connection: Connection) -> None:
+@pytest.fixture
+def parted(connection: Connection) -> Connection:
+    """A session that scans the partitions of m by bitmaps."""
+    connection.execute("DROP TABLE IF EXISTS m")
     connection.execute("CREATE TABLE m (k int, part int, pad text) PARTITION BY LIST (part)")
     connection.execute("ALTER TABLE m ALTER pad SET STORAGE PLAIN")
     connection.execute(
@@ -38,7 +46,21 @@ def test_scans_of_many_partitions(connection: Connection) -> None:
     connection.execute("CREATE INDEX ON m (k)")
     connection.execute("ANALYZE m")
     connection.execute(BITMAP_SCANS)
-    stock = _used_by_executor(connection, OFF)
+    return connection
+
+
+def test_scans_of_many_partitions(parted: Connection) -> None:
+    rows = _PARTS * _ROWS
+    stock = _used_by_executor(parted, OFF, _ALL, rows)
     for settings in ("SET jit = off", FORCED):
-        ours = _used_by_executor(connection, f"SET pg_lookahead.enabled = on; {settings}")
-        assert ours - stock < _PARTS * _BYTES_A_SCAN
+        on = f"SET pg_lookahead.enabled = on; {settings}"
+        assert _used_by_executor(parted, on, _ALL, rows) - stock < _PARTS * _BYTES_A_SCAN
+
+
+def test_scans_that_are_left_early(parted: Connection) -> None:
+    """Each keeps what it has taken from its bitmap, as it may be gone on with."""
+    stock = _used_by_executor(parted, OFF, _LEFT_EARLY, 2 * _PARTS)
+    on = f"SET pg_lookahead.enabled = on; {FORCED}"
+    ours = _used_by_executor(parted, on, _LEFT_EARLY, 2 * _PARTS)
+    # Most of what there is, and no more.
+    assert _STATEMENT_BYTES / 2 < ours - stock < _STATEMENT_BYTES + _PARTS * _BYTES_A_SCAN

@@ -71,15 +71,33 @@ la_index_fetch_of(IndexScanDesc scan)
 }
 
 /*
+ * Frees the ring of a scan that has ended or sleeps, for the sake of others in
+ * the same query.
+ */
+static void
+give_up_ring(LaIndexFetch *fetch)
+{
+	la_tid_ring_reset(fetch->ring);
+	la_tid_ring_free(fetch->ring);
+	fetch->ring = NULL;
+	fetch->looking_ahead = false;
+	fetch->entries_taken = 0;
+}
+
+/*
  * Rescan, or the end of the index in the part of the scan that goes through
- * core.  What look-ahead has read and not returned is dropped.
+ * core.  What look-ahead has read and not returned is dropped, and the ring, too, where
+ * those of scans that were left early take much of what a statement may have.
  */
 static void
 shadow_fetch_reset(IndexFetchTableData *base)
 {
 	LaIndexFetch *fetch = (LaIndexFetch *) base;
 
-	if (fetch->looking_ahead)
+	if (fetch->ring != NULL &&
+		fetch->node->query->ring_bytes > LA_STATEMENT_BYTES / 2)
+		give_up_ring(fetch);
+	else if (fetch->looking_ahead)
 		la_tid_ring_reset(fetch->ring);
 	fetch->looking_ahead = false;
 	fetch->looked_ahead = false;
@@ -127,20 +145,6 @@ note_read(LaIndexFetch *fetch)
 	if (fetch->peek == NULL && la_residency_read(&findings->residency) &&
 		fetch->missed >= MISSES_TO_START)
 		fetch->wants_ring = true;
-}
-
-/*
- * Frees the ring of a scan that has ended or sleeps, for the sake of others in
- * the same query.
- */
-static void
-give_up_ring(LaIndexFetch *fetch)
-{
-	la_tid_ring_reset(fetch->ring);
-	la_tid_ring_free(fetch->ring);
-	fetch->ring = NULL;
-	fetch->looking_ahead = false;
-	fetch->entries_taken = 0;
 }
 
 /*

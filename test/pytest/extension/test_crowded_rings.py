@@ -13,6 +13,7 @@ from extension.probes import (
     INDEX_SCANS_ONLY,
     Connection,
     explain,
+    lookahead,
     make_shuffled,
     scalar,
     streamed_scans,
@@ -30,26 +31,46 @@ def session(server: WatchedServer) -> Iterator[Connection]:
         yield connection
 
 
-def test_scans_that_end_make_room_for_others(session: Connection) -> None:
-    """The first ones end when the others begin: rows of a partition are all in one range."""
+def _make_ranges(session: Connection, parts: int) -> None:
+    """Partitions of ten rows, whose keys go on from one to the next; scans look ahead in memory."""
     session.execute(AWAKE)
     session.execute("DROP TABLE IF EXISTS ranges")
     session.execute("CREATE TABLE ranges (k int, part int) PARTITION BY LIST (part)")
     session.execute(
-        f"DO $$ BEGIN FOR i IN 0..{_PARTS - 1} LOOP "
+        f"DO $$ BEGIN FOR i IN 0..{parts - 1} LOOP "
         "EXECUTE format('CREATE TABLE ranges_%s PARTITION OF ranges FOR VALUES IN (%s)', i, i); "
         "END LOOP; END $$"
     )
     session.execute(
         "INSERT INTO ranges SELECT p * 10 + i, p "
-        f"FROM generate_series(0, {_PARTS - 1}) p, generate_series(1, 10) i"
+        f"FROM generate_series(0, {parts - 1}) p, generate_series(1, 10) i"
     )
     session.execute("CREATE INDEX ON ranges (k); ANALYZE ranges")
+
+
+def test_scans_that_end_make_room_for_others(session: Connection) -> None:
+    """The first ones end when the others begin: rows of a partition are all in one range."""
+    _make_ranges(session, _PARTS)
     query = "SELECT k, part FROM ranges ORDER BY k"
     for _ in range(2):
         assert streamed_scans(explain(session, query)) == _PARTS
     rows = session.execute(query).fetchall()
     assert [key for key, _ in rows] == list(range(1, 10 * _PARTS + 1))
+
+
+def test_scans_that_are_left_early_make_room_for_others(session: Connection) -> None:
+    """Of each outer row the scans of all partitions start anew, and one is left before its end."""
+    parts = 150
+    _make_ranges(session, parts)
+    session.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+    session.execute("SET enable_material = off; SET jit = off")
+    query = (
+        f"SELECT g FROM generate_series({parts - 1}, 0, -1) g "
+        "WHERE EXISTS (SELECT FROM ranges r WHERE r.k > 0 AND r.k + 0 >= g * 10 + 8)"
+    )
+    scans = [group.get("Scans", 0) for group in lookahead(explain(session, query))]
+    assert sum(scans) == parts * (parts + 1) // 2
+    assert len(session.execute(query).fetchall()) == parts
 
 
 def test_sessions_forget_the_cursors_they_had(server: WatchedServer, session: Connection) -> None:

@@ -147,6 +147,7 @@ la_index_peek(LaIndexPeek *peek, ScanDirection direction)
 	LaLeafWindow window;
 
 	if (peek->node->asked_above || !la_feature_enabled(LA_FEATURE_INDEX_SCAN) ||
+		(peek->advice == NULL && !la_btree_leaf_as_expected(scan, false)) ||
 		!la_btree_leaf_window(scan, direction, &window) ||
 		window.current + 1 >= window.end)
 		return;
@@ -154,11 +155,7 @@ la_index_peek(LaIndexPeek *peek, ScanDirection direction)
 	if (peek->advice == NULL || window.page != peek->window.page ||
 		window.lsn != peek->window.lsn || window.end != peek->window.end ||
 		window.current < peek->window.current)
-	{
-		if (!la_btree_leaf_as_expected(scan, false))
-			return;
 		begin_leaf(peek, &window);
-	}
 	else if (window.current == peek->window.current)
 		return;
 	peek->window.current = window.current;

@@ -15,6 +15,7 @@
 
 #include "attach/la_registry.h"
 #include "index_scan/la_leaf_queue.h"
+#include "prefetch/la_advice.h"
 #include "prefetch/la_residency.h"
 #include "prefetch/la_wake.h"
 
@@ -55,7 +56,9 @@ typedef struct LaTidRing
 	BlockNumber current_block;	/* page of the entry consumed last */
 	const struct TableAmRoutine *heap;
 
-	struct LaRingAdvice *advice;
+	LaAdvice   *advice;
+	uint64		advised;		/* entries before this one have been looked at */
+	BlockNumber last_advised;
 
 	/* Dead entries of a btree go by leaf, those of others one by one. */
 	bool		is_btree;

@@ -30,37 +30,16 @@
 /* One random stop in so many entries, with test_stop_seed. */
 #define TEST_STOP_ONE_IN 16
 
-typedef struct LaRingAdvice
-{
-	LaAdvice   *advice;
-	uint64		advised;		/* entries before this one have been looked at */
-	BlockNumber last_advised;
-} LaRingAdvice;
-
-/*
- * Makes what the ring needs for advice, in the current memory context.
- */
-void
-la_ring_advice_create(LaTidRing *ring)
-{
-	LaRingAdvice *state = palloc0_object(LaRingAdvice);
-
-	state->advice = la_advice_create(ring->scan->heapRelation, ring->context,
-									 &ring->node->counters);
-	ring->advice = state;
-}
-
 /*
  * The ring starts from empty.
  */
 void
 la_ring_advice_start(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->advice;
-	LaAdvice   *advice = state->advice;
+	LaAdvice   *advice = ring->advice;
 
-	state->advised = 0;
-	state->last_advised = InvalidBlockNumber;
+	ring->advised = 0;
+	ring->last_advised = InvalidBlockNumber;
 	la_advice_start(advice,
 					la_request_limit(advice->relation));
 	la_residency_init(&advice->residency, advice->relation);
@@ -87,32 +66,31 @@ stops_at_random(LaTidRing *ring)
 static void
 advise_entries(LaTidRing *ring, BlockNumber current)
 {
-	LaRingAdvice *state = ring->advice;
 	uint64		wanted = la_registry_rows_wanted(ring->node);
 
-	if (state->advised <= ring->consumed)
+	if (ring->advised <= ring->consumed)
 	{
-		state->advised = ring->consumed + 1;
-		state->last_advised = current;
+		ring->advised = ring->consumed + 1;
+		ring->last_advised = current;
 	}
-	while (la_advice_wants_more(state->advice))
+	while (la_advice_wants_more(ring->advice))
 	{
 		BlockNumber block;
 
-		if (state->advised - ring->consumed >= wanted ||
+		if (ring->advised - ring->consumed >= wanted ||
 			stops_at_random(ring) ||
-			(state->advised == ring->filled && !la_ring_fill(ring)))
+			(ring->advised == ring->filled && !la_ring_fill(ring)))
 		{
-			la_advice_flush(state->advice);
+			la_advice_flush(ring->advice);
 			return;
 		}
-		block = ItemPointerGetBlockNumber(&la_ring_entry(ring, state->advised)->tid);
-		if (block != state->last_advised)
+		block = ItemPointerGetBlockNumber(&la_ring_entry(ring, ring->advised)->tid);
+		if (block != ring->last_advised)
 		{
-			la_advice_add(state->advice, block, state->advised);
-			state->last_advised = block;
+			la_advice_add(ring->advice, block, ring->advised);
+			ring->last_advised = block;
 		}
-		state->advised++;
+		ring->advised++;
 	}
 }
 
@@ -123,12 +101,11 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 void
 la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 {
-	LaRingAdvice *state = ring->advice;
 	LaCounters *counters = &ring->node->counters;
 
-	if (ring->consumed < state->advised)
+	if (ring->consumed < ring->advised)
 	{
-		uint32		distance = state->advice->in_flight_count;
+		uint32		distance = ring->advice->in_flight_count;
 
 		counters->prefetched++;
 		counters->distance_sum += distance;
@@ -137,8 +114,8 @@ la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 	else
 		counters->direct++;
 
-	if (la_advice_turn(state->advice, ring->consumed) &&
-		(!state->advice->kernel_leads || la_wake_forced()))
+	if (la_advice_turn(ring->advice, ring->consumed) &&
+		(!ring->advice->kernel_leads || la_wake_forced()))
 		advise_entries(ring, ItemPointerGetBlockNumber(&entry->tid));
 	else
 		ring->draining = true;
@@ -151,20 +128,9 @@ la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 void
 la_ring_advice_hand_back(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->advice;
-
-	ring->findings->residency = state->advice->residency;
-	if (state->advice->kernel_leads && !la_wake_forced())
+	ring->findings->residency = ring->advice->residency;
+	if (ring->advice->kernel_leads && !la_wake_forced())
 		ring->findings->reads_to_pass = READS_TO_PASS << Min(ring->findings->passed++ / 2, MOST_DOUBLED);
 	else
 		ring->findings->passed = 0;
-}
-
-void
-la_ring_advice_free(LaTidRing *ring)
-{
-	LaRingAdvice *state = ring->advice;
-
-	la_advice_free(state->advice);
-	pfree(state);
 }

@@ -10,11 +10,9 @@
 
 #include "index_scan/la_ring.h"
 
-extern void la_ring_advice_create(LaTidRing *ring);
 extern void la_ring_advice_start(LaTidRing *ring);
 extern void la_ring_advice_before_fetch(LaTidRing *ring,
 										const LaTidEntry *entry);
 extern void la_ring_advice_hand_back(LaTidRing *ring);
-extern void la_ring_advice_free(LaTidRing *ring);
 
 #endif							/* LA_RING_ADVICE_H */

@@ -50,7 +50,7 @@ la_tid_ring_create(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 	la_ring_take(ring);
 	ring->is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
 	la_leaf_queue_init(&ring->leaves, context);
-	la_ring_advice_create(ring);
+	ring->advice = la_advice_create(scan->heapRelation, context, &node->counters);
 #ifdef LA_TEST
 	ring->test_depth = la_test_depth;
 	pg_prng_seed(&ring->test_random, (uint64) la_test_stop_seed);
@@ -220,7 +220,7 @@ la_tid_ring_reset(LaTidRing *ring)
 void
 la_tid_ring_free(LaTidRing *ring)
 {
-	la_ring_advice_free(ring);
+	la_advice_free(ring->advice);
 	la_leaf_queue_free(&ring->leaves);
 	la_ring_release(ring);
 	pfree(ring);

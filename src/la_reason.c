@@ -5,8 +5,8 @@
  *	  pg_stat_lookahead and the server log show
  *
  * It is decided for all plan nodes in la_attach.c; by feature in
- * la_index_reason.c and la_heap_reason.c; la_join_exec.c, la_join_judge.c,
- * la_join_window.c, la_join_scan.c and la_join_scan_rows.c; la_build.c,
+ * la_index_reason.c and la_heap_reason.c; la_join_judge.c,
+ * la_join_window.c, la_join_feature.c and la_join_scan_rows.c; la_build.c,
  * la_build_collect.c and la_build_parallel.c; la_insert_reason.c,
  * la_insert_relation.c, la_insert_loop.c, la_insert_route.c,
  * la_insert_receiver.c, la_copy.c, la_copy_rows.c and la_hooks.c.

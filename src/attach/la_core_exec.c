@@ -96,8 +96,9 @@ la_core_exec_of(const PlanState *planstate)
 
 /*
  * Changes a node's function where it is still the one that we know.  Of a node that nobody has
- * executed, core's ExecProcNodeFirst() takes it at the first call.  ExecSetExecProcNode(), in
- * execProcnode.c, would throw away what another extension has put in front of either.
+ * executed, core takes it at the first call, and what another extension has put in front stays,
+ * where core's own function for this would throw it away.  Relies on ExecProcNodeFirst() and
+ * ExecSetExecProcNode() in execProcnode.c.
  */
 void
 la_core_exec_change(PlanState *planstate, ExecProcNodeMtd from, ExecProcNodeMtd to)

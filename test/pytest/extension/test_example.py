@@ -5,7 +5,6 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import scalar
@@ -19,10 +18,10 @@ def _run_script(server: WatchedServer, place: Path) -> list[str]:
     """What the script prints, in two parts: without and with look-ahead."""
     # The account may have no way into the checkout.
     script = Path(shutil.copy(_TOP / "docs" / "example.sql", place))
-    address = ["-h", server.socket_directory, "-p", str(server.port), "-d", "postgres"]
+    address = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
     done = server.account.run(
-        [server.bindir / "psql", "-X", *address, "-v", "customers=5000", "-f", script],
-        env={"PATH": os.defpath, "PGUSER": "postgres"},
+        [server.bindir / "psql", "-X", "-d", address, "-v", "customers=5000", "-f", script],
+        env={"PATH": os.defpath},
         timeout_seconds=120,
     )
     assert done.returncode == 0, done.stderr

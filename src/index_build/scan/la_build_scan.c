@@ -97,6 +97,7 @@ typedef struct BuildScan
 	/* Run of pages to be left to core: from run_start, run_blocks of them. */
 	BlockNumber run_start;
 	int			run_blocks;
+	BlockNumber row_block;		/* page of the last row that came from there */
 
 	/* Simple index: one column of a fixed size at a fixed offset, or -1. */
 	int			fixed_offset;
@@ -297,13 +298,29 @@ index_rows(BuildScan *scan, Buffer buffer)
 }
 
 /*
- * IndexBuildCallback of core's function.
+ * Keeps to the memory that there is, when all pages before a block have been read.
+ */
+static void
+limit_memory(BuildScan *scan, BlockNumber block)
+{
+	la_build_collect_limit_memory(scan->sort, (double) block / scan->share->nblocks);
+}
+
+/*
+ * IndexBuildCallback of core's function, which has the row's page pinned but not
+ * locked.  A run of pages may have many times the memory that there is.
  */
 static void
 add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		bool alive, void *state)
 {
-	la_build_collect_add(state, tid, values, isnull, alive);
+	BuildScan  *scan = state;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	if (block != scan->row_block)
+		limit_memory(scan, block);
+	scan->row_block = block;
+	la_build_collect_add(scan->sort, tid, values, isnull, alive);
 }
 
 /*
@@ -329,9 +346,9 @@ leave_run_to_core(BuildScan *scan)
 	scan->live_rows +=
 		table_index_build_range_scan(scan->heap, scan->index, scan->info,
 									 true, false, false, 0,
-									 InvalidBlockNumber, add_row, scan->sort,
-									 pages);
+									 InvalidBlockNumber, add_row, scan, pages);
 	scan->info->ii_ExpressionsState = expressions;
+	limit_memory(scan, scan->run_start + scan->run_blocks);
 	scan->run_blocks = 0;
 }
 
@@ -394,7 +411,7 @@ scan_pages(BuildScan *scan)
 		if (scan->run_blocks == RUN_BLOCKS)
 			leave_run_to_core(scan);
 
-		la_build_collect_limit_memory(scan->sort, (block + 1.0) / nblocks);
+		limit_memory(scan, block + 1);
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
 		if (scan->sort->reason != LA_REASON_NONE)
 		{

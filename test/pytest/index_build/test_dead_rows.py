@@ -79,6 +79,30 @@ def test_dead_rows_take_no_other_memory(server: WatchedServer, connection: Conne
     assert watch.peak_memory_bytes <= limit * 1.02
 
 
+def test_dead_rows_of_wide_keys_take_no_other_memory(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """The entries of the dead rows on 64 pages alone have 26 MB."""
+    need_own_memory(connection)
+    limit = 4 * _MB
+    choose(connection, "ours")
+    connection.execute(
+        'CREATE TABLE d (s text STORAGE EXTERNAL COLLATE "C", id int) '
+        "WITH (autovacuum_enabled = off);"
+        "INSERT INTO d SELECT left((SELECT string_agg(md5(i || ':' || j), '') "
+        "FROM generate_series(1, 84) j), 2600), i FROM generate_series(1, 12000) i;"
+        f"SET maintenance_work_mem = '{limit // 1024}kB'"
+    )
+    with _old_snapshot(server):
+        connection.execute("UPDATE d SET id = -id")
+        connection.execute("CREATE INDEX d_i ON d (s) WHERE id > -100; DROP INDEX d_i")
+        with server.connect() as watcher, BuildWatch(watcher, connection.info.backend_pid) as watch:
+            connection.execute("CREATE INDEX d_i ON d (s)")
+    assert Counters.of(connection).built == 2
+    assert watch.peak_memory_bytes is not None
+    assert watch.peak_memory_bytes <= limit * 1.05
+
+
 def test_dead_rows_of_one_word_in_any_order(server: WatchedServer, twins: Twins) -> None:
     """Equal keys in the order of their rows, although chains of updates bring them in another."""
     session = twins.connection

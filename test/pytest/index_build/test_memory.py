@@ -107,6 +107,33 @@ def test_wide_entries_are_sorted_in_memory(server: WatchedServer, connection: Co
     assert watch.peak_memory_bytes <= limit * 1.05
 
 
+@pytest.mark.parametrize("megabytes", [2, 4])
+def test_memory_limit_is_kept_where_postgresql_judges_the_rows(
+    server: WatchedServer, connection: Connection, megabytes: int
+) -> None:
+    """A concurrent build of what VACUUM has not seen: no page is read by the library.
+
+    There are more of them than are left to PostgreSQL at once, and the last ones make a run of
+    their own. The rows of 64 such pages have entries of 26 MB. Beyond the limit is at most a page.
+    """
+    need_own_memory(connection)
+    limit = megabytes * _MB
+    choose(connection, "ours")
+    connection.execute(
+        'CREATE TABLE w (s text STORAGE EXTERNAL COLLATE "C") WITH (autovacuum_enabled = off);'
+        "INSERT INTO w SELECT left((SELECT string_agg(md5(i || ':' || j), '') "
+        "FROM generate_series(1, 84) j), 2600) FROM generate_series(1, 15000) i;"
+        f"SET maintenance_work_mem = '{limit // 1024}kB';"
+        "CREATE INDEX w_i ON w (s) WHERE s < '01'; DROP INDEX w_i"
+    )
+    with server.connect() as watcher, BuildWatch(watcher, connection.info.backend_pid) as watch:
+        connection.execute("CREATE INDEX CONCURRENTLY w_i ON w (s)")
+    connection.execute("DROP TABLE w")
+    assert Counters.of(connection).built == 2
+    assert watch.peak_memory_bytes is not None
+    assert watch.peak_memory_bytes <= limit * 1.05
+
+
 def test_memory_limit_is_kept_by_processes_that_share_it(
     server: WatchedServer, connection: Connection
 ) -> None:

@@ -106,6 +106,23 @@ def test_what_words_divide_poorly_is_left(twins: Twins, keys: str, workers: int)
     assert (twins.tally.built, twins.tally.left) == (0, {"memory": 1})
 
 
+def test_first_pages_are_not_taken_for_all_rows(twins: Twins) -> None:
+    """They are among those left to PostgreSQL together; memory holds what words hardly divide."""
+    session = twins.connection
+    columns, order = _POOR["columns_of_two_values"]
+    session.execute(
+        "SET maintenance_work_mem = '3MB'; CREATE TABLE l WITH (autovacuum_enabled = off) AS "
+        f"SELECT {columns} FROM generate_series(1, {_ROWS // 5}) i"
+    )
+    create = f"CREATE INDEX CONCURRENTLY l_i ON l ({order})"
+    stock = twins.build("stock", create, "l_i")
+    session.execute("DROP INDEX l_i")
+    ours = twins.build("ours", create, "l_i")
+    session.execute("DROP TABLE l")
+    assert complaint(stock, ours) == ""
+    assert twins.tally.built == 1
+
+
 @pytest.mark.parametrize(
     ("columns", "order"),
     [

@@ -13,6 +13,13 @@
 /* Bytes of the index tuple of a key that is a word, see LaBuildKey.is_word. */
 #define LA_WORD_TUPLE_SIZE MAXALIGN(sizeof(IndexTupleData) + sizeof(uint64))
 
+/*
+ * Not on x86 of 32 bits, where core's has 12 bytes: amcheck, which makes each tuple again
+ * and compares, would find no row of such an index.
+ */
+StaticAssertDecl(LA_WORD_TUPLE_SIZE == MAXALIGN(sizeof(IndexTupleData) + sizeof(char)),
+				 "index tuples of words must have core's size, whatever the width");
+
 /* What a value has of its word, if that is the whole key. */
 typedef struct LaWordForm
 {

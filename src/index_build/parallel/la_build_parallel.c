@@ -183,6 +183,8 @@ fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 {
 	ParallelContext *context = parallel->context;
 	int			nworkers = plan->nworkers;
+	Size		wal_size = mul_size(sizeof(WalUsage), nworkers);
+	Size		buffer_size = mul_size(sizeof(BufferUsage), nworkers);
 
 	parallel->shared = make_room(context, KEY_SHARED, sizeof(ParallelShared));
 	memcpy(parallel->shared, plan, sizeof(ParallelShared));
@@ -194,10 +196,11 @@ fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 		shm_mq_create(queue, plan->queue_size);
 		shm_mq_set_receiver(queue, MyProc);
 	}
-	parallel->wal_usage = make_room(context, KEY_WAL_USAGE,
-									mul_size(sizeof(WalUsage), nworkers));
-	parallel->buffer_usage = make_room(context, KEY_BUFFER_USAGE,
-									   mul_size(sizeof(BufferUsage), nworkers));
+	/* a worker that finds another build of the library leaves it as it is */
+	parallel->wal_usage = make_room(context, KEY_WAL_USAGE, wal_size);
+	memset(parallel->wal_usage, 0, wal_size);
+	parallel->buffer_usage = make_room(context, KEY_BUFFER_USAGE, buffer_size);
+	memset(parallel->buffer_usage, 0, buffer_size);
 	if (snapshot != SnapshotAny)
 		SerializeSnapshot(snapshot,
 						  make_room(context, KEY_SNAPSHOT,

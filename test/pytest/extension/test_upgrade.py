@@ -83,6 +83,41 @@ def test_open_sessions_and_their_workers_go_on(upgraded: WatchedServer, stage: S
         assert scalar(session, "SELECT count(*) FROM u WHERE k < 10 AND pad > ''") == 10
 
 
+# Called within EXPLAIN, which shows what the leader has counted.
+_BUILD = """
+    CREATE FUNCTION build(name text) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+      EXECUTE format('CREATE INDEX %1$s_k ON %1$s (k)', name);
+    END $$"""
+
+
+def _pages_of_build(session: Connection, table: str) -> int:
+    (plan,) = scalar(session, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT build('{table}')")
+    return int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
+
+
+def test_workers_of_the_new_build_count_nothing(
+    server_factory: ServerFactory, own_stage: Stage, stage: Stage
+) -> None:
+    """They do not take part in an index build, and what is counted there is memory used before:
+    by the build of a large table, where that memory is the server's own."""
+    settings = {**QUIET, "min_dynamic_shared_memory": "64MB"}
+    with (
+        server_factory(stage=own_stage, settings=settings) as server,
+        server.connect() as session,
+    ):
+        session.execute(_BUILD)
+        for table, rows in (("large", 400_000), ("small", 400)):
+            session.execute(
+                f"CREATE TABLE {table} WITH (autovacuum_enabled = off, parallel_workers = 1) AS "
+                f"SELECT i AS k, repeat('x', 200) AS pad FROM generate_series(1, {rows}) i"
+            )
+        session.execute("SET max_parallel_maintenance_workers = 1")
+        assert _pages_of_build(session, "large") > 400_000 / 40
+        _replace_library(server, stage)
+        assert _pages_of_build(session, "small") < 1_000
+
+
 def test_new_sessions_take_the_new_build(upgraded: WatchedServer, stage: Stage) -> None:
     with _scanner(upgraded) as old:
         make_shuffled(old, "u", 5_000)

@@ -42,6 +42,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/tupmacs.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
@@ -57,9 +58,15 @@
 #include "index_build/scan/la_build_scan.h"
 
 /*
- * Most pages that are left to core at once.  They are read a second time,
- * so they must still be in shared buffers; starting core's scan costs about
- * as much as reading one page.
+ * Most pages that are left to core together after we have read them; starting core's scan
+ * costs about as much as reading one page.  Core reads them again.  Of a table so large
+ * that both scans use rings of buffers, about half are not in shared buffers any more by
+ * then, because our stream is ahead by nearly a whole ring.  So a concurrent build, to which
+ * that would happen on all pages of a table before its first VACUUM, does not read
+ * so many in a row that are not all-visible by the visibility map.  With 128 MB of
+ * shared buffers it read 2.4 to 2.55 times what such a table has before, 2.0 times as in
+ * stock now, validation included.  Other builds meet such pages only where others
+ * still see dead rows.
  */
 #define RUN_BLOCKS 64
 
@@ -98,6 +105,14 @@ typedef struct BuildScan
 	BlockNumber run_start;
 	int			run_blocks;
 	BlockNumber row_block;		/* page of the last row that came from there */
+
+	/*
+	 * Pages that we do not read before: the next ones.  The map has told of
+	 * those before map_end that they are to be read.
+	 */
+	int			unread_blocks;
+	BlockNumber map_end;
+	Buffer		map_buffer;
 
 	/* Simple index: one column of a fixed size at a fixed offset, or -1. */
 	int			fixed_offset;
@@ -353,7 +368,31 @@ leave_run_to_core(BuildScan *scan)
 }
 
 /*
- * ReadStreamBlockNumberCB: the next block of the step, or of the next step.
+ * Whether the next blocks of the step are not to be read because so many of them are
+ * not all-visible that core may have them as they are.  The map may be wrong or change
+ * at any time: who reads a page looks at the page itself, and core may have any.
+ */
+static bool
+find_unread(BuildScan *scan)
+{
+	int			most = Min(scan->end_block - scan->next_block, MAX_STEP_BLOCKS);
+	int			count = 0;
+
+	while (count < most &&
+		   !VM_ALL_VISIBLE(scan->heap, scan->next_block + count, &scan->map_buffer))
+		count++;
+	if (count < RUN_BLOCKS)
+	{
+		scan->map_end = scan->next_block + Max(count, 1);
+		return false;
+	}
+	scan->unread_blocks = count;
+	return true;
+}
+
+/*
+ * ReadStreamBlockNumberCB: the next block of the step, or of the next step.  The stream
+ * ends before pages that are not to be read, too.
  */
 static BlockNumber
 take_block(ReadStream *stream, void *callback_private_data,
@@ -371,12 +410,67 @@ take_block(ReadStream *stream, void *callback_private_data,
 			return InvalidBlockNumber;
 		scan->next_block = first;
 		scan->end_block = Min(first + share->step_blocks, share->nblocks);
+		scan->map_end = first;
 	}
+	if (scan->snapshot != SnapshotAny && scan->next_block >= scan->map_end &&
+		find_unread(scan))
+		return InvalidBlockNumber;
 	return scan->next_block++;
 }
 
 /*
- * Reads the pages in order.
+ * Begins to read the table's pages that are to be read.
+ */
+static ReadStream *
+begin_stream(BuildScan *scan, BufferAccessStrategy strategy)
+{
+	int			flags = READ_STREAM_SEQUENTIAL;
+
+	/* not where take_block() may read a page of the visibility map */
+	if (scan->snapshot == SnapshotAny)
+		flags |= READ_STREAM_USE_BATCHING;
+	return read_stream_begin_relation(flags, strategy, scan->heap, MAIN_FORKNUM,
+									  take_block, scan, 0);
+}
+
+/*
+ * Indexes the rows of a page that was read, or makes it part of a run.
+ */
+static void
+visit_page(BuildScan *scan, Buffer buffer)
+{
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	bool		simple = collect_rows(scan, buffer);
+
+	if (simple || block != scan->run_start + scan->run_blocks)
+		leave_run_to_core(scan);
+	if (simple)
+		index_rows(scan, buffer);
+	else if (scan->run_blocks++ == 0)
+		scan->run_start = block;
+	ReleaseBuffer(buffer);
+	if (scan->run_blocks == RUN_BLOCKS)
+		leave_run_to_core(scan);
+}
+
+/*
+ * At the end of the stream: leaves the pages that it has not read to core.
+ */
+static void
+visit_unread(BuildScan *scan, ReadStream *stream)
+{
+	leave_run_to_core(scan);
+	scan->run_start = scan->next_block;
+	scan->run_blocks = scan->unread_blocks;
+	scan->next_block += scan->unread_blocks;
+	scan->unread_blocks = 0;
+	scan->map_end = scan->next_block;
+	leave_run_to_core(scan);
+	read_stream_reset(stream);
+}
+
+/*
+ * Visits the pages in order.
  */
 static void
 scan_pages(BuildScan *scan)
@@ -389,30 +483,27 @@ scan_pages(BuildScan *scan)
 	/* mirrors the rule of initscan() in heapam.c */
 	if (!RelationUsesLocalBuffers(scan->heap) && nblocks > NBuffers / 4)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
-	stream = read_stream_begin_relation(READ_STREAM_SEQUENTIAL |
-										READ_STREAM_USE_BATCHING,
-										strategy, scan->heap, MAIN_FORKNUM,
-										take_block, scan, 0);
+	stream = begin_stream(scan, strategy);
 
-	while ((buffer = read_stream_next_buffer(stream, NULL)) != InvalidBuffer)
+	while ((buffer = read_stream_next_buffer(stream, NULL)) != InvalidBuffer ||
+		   scan->unread_blocks > 0)
 	{
-		BlockNumber block = BufferGetBlockNumber(buffer);
-		bool		simple;
+		BlockNumber done;
 
 		CHECK_FOR_INTERRUPTS();
-		simple = collect_rows(scan, buffer);
-		if (simple || block != scan->run_start + scan->run_blocks)
-			leave_run_to_core(scan);
-		if (simple)
-			index_rows(scan, buffer);
-		else if (scan->run_blocks++ == 0)
-			scan->run_start = block;
-		ReleaseBuffer(buffer);
-		if (scan->run_blocks == RUN_BLOCKS)
-			leave_run_to_core(scan);
+		if (buffer != InvalidBuffer)
+		{
+			done = BufferGetBlockNumber(buffer) + 1;
+			visit_page(scan, buffer);
+		}
+		else
+		{
+			done = scan->next_block + scan->unread_blocks;
+			visit_unread(scan, stream);
+		}
 
-		limit_memory(scan, block + 1);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
+		limit_memory(scan, done);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, done);
 		if (scan->sort->reason != LA_REASON_NONE)
 		{
 			/* other processes do not go on, either */
@@ -425,6 +516,8 @@ scan_pages(BuildScan *scan)
 	read_stream_end(stream);
 	if (strategy != NULL)
 		FreeAccessStrategy(strategy);
+	if (BufferIsValid(scan->map_buffer))
+		ReleaseBuffer(scan->map_buffer);
 }
 
 /*

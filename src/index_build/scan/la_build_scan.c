@@ -107,8 +107,8 @@ typedef struct BuildScan
 	BlockNumber row_block;		/* page of the last row that came from there */
 
 	/*
-	 * Pages that we do not read before: the next ones.  The map has told of
-	 * those before map_end that they are to be read.
+	 * In a concurrent build: how many pages from next_block on are left to
+	 * core unread.  Those before map_end are to be read, the map has told.
 	 */
 	int			unread_blocks;
 	BlockNumber map_end;

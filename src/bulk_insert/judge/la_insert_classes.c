@@ -15,11 +15,8 @@
  *
  * Functions that are not volatile are taken by their word, unless the query or an index of the
  * table names them (la_insert_function.c): immutable ones, and stable ones in C, which extensions
- * have in classes of theirs.  None of these is known to run a text as a query.
- *
- * A function that takes what SQL has not (internal) is written in C.  Being volatile gives it no
- * snapshot; access methods other than btree and hash have most of theirs declared so by
- * negligence.
+ * have in classes of theirs.  None of these is known to run a text as a query.  Nor is a function
+ * asked that does nothing but serve an access method (la_insert_function.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -35,8 +32,6 @@
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_opclass_d.h"
 #include "catalog/pg_opfamily.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_type_d.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -81,22 +76,6 @@ is_stable_in_c(Oid function)
 	return la_insert_stable_language(function) == ClanguageId;
 }
 
-static bool
-takes_internal(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	const oidvector *types;
-	bool		found = false;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	types = &((Form_pg_proc) GETSTRUCT(tuple))->proargtypes;
-	for (int i = 0; i < types->dim1; i++)
-		found |= types->values[i] == INTERNALOID;
-	ReleaseSysCache(tuple);
-	return found;
-}
-
 /*
  * Of these three access methods core calls no operator that the query does not name.
  */
@@ -117,12 +96,10 @@ static bool
 function_sees_rows(HeapTuple tuple)
 {
 	Form_pg_amproc member = (Form_pg_amproc) GETSTRUCT(tuple);
-	Oid			handler;
 
 	if (!la_insert_function_is_volatile(member->amproc) || is_stable_in_c(member->amproc))
 		return false;
-	handler = handler_of(method_of(member->amprocfamily));
-	return handler == F_BTHANDLER || handler == F_HASHHANDLER || !takes_internal(member->amproc);
+	return !la_insert_function_serves(member->amproc, handler_of(method_of(member->amprocfamily)));
 }
 
 /*

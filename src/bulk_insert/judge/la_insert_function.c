@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type_d.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
 
@@ -94,6 +95,34 @@ la_insert_stable_language(Oid function)
 		language = form->prolang;
 	ReleaseSysCache(tuple);
 	return language;
+}
+
+static bool
+takes_internal(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	const oidvector *types;
+	bool		found = false;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	types = &((Form_pg_proc) GETSTRUCT(tuple))->proargtypes;
+	for (int i = 0; i < types->dim1; i++)
+		found |= types->values[i] == INTERNALOID;
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * Does a function of an operator class do nothing but serve the access method that has this
+ * handler?  One that takes what SQL has not (internal) is written in C.  Being volatile gives it
+ * no snapshot; access methods other than btree and hash have most of theirs declared so by
+ * negligence.
+ */
+bool
+la_insert_function_serves(Oid function, Oid handler)
+{
+	return handler != F_BTHANDLER && handler != F_HASHHANDLER && takes_internal(function);
 }
 
 /*

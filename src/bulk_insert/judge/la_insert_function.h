@@ -29,6 +29,7 @@ typedef struct LaInsertSearch
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
 extern bool la_insert_function_is_volatile(Oid function);
+extern bool la_insert_function_serves(Oid function, Oid handler);
 extern Oid	la_insert_stable_language(Oid function);
 
 /*

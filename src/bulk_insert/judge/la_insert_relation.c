@@ -245,13 +245,31 @@ la_insert_has_foreign_partition(Relation table)
 }
 
 /*
+ * Functions of the operator classes of an index.  The relation cache has for each key column as
+ * many as the access method may call, InvalidOid where the operator class has none.
+ */
+static bool
+search_classes(Relation index, int keys, LaInsertSearch *search)
+{
+	for (int i = 0; i < keys * index->rd_indam->amsupport; i++)
+	{
+		Oid			function = index->rd_support[i];
+
+		if (function >= FirstUnpinnedObjectId &&
+			la_insert_function_serves(function, index->rd_amhandler))
+			search->functions = list_append_unique_oid(search->functions, function);
+		else if (la_insert_search_function(search, function))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Expressions, predicates and operator classes of indexes, and operators of exclusion
  * constraints.  Only of those that the insert has opened: others may have been made since, and
  * are not locked.  A COPY opens those of a partitioned table.
  *
- * An index is searched anew each time: what it has called is in memory with it.  The relation
- * cache has for each key column as many functions as the access method may call, InvalidOid
- * where the operator class has none.
+ * An index is searched anew each time: what it has called is in memory with it.
  */
 static bool
 search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
@@ -261,16 +279,11 @@ search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
 		const IndexInfo *info = target->ri_IndexRelationInfo[i];
 		Relation	index = target->ri_IndexRelationDescs[i];
 		int			keys = IndexRelationGetNumberOfKeyAttributes(index);
-		int			functions = keys * index->rd_indam->amsupport;
 
 		if (la_insert_search((Node *) info->ii_Expressions, search) ||
-			la_insert_search((Node *) info->ii_Predicate, search))
+			la_insert_search((Node *) info->ii_Predicate, search) ||
+			search_classes(index, keys, search))
 			return true;
-		for (int j = 0; j < functions; j++)
-		{
-			if (la_insert_search_function(search, index->rd_support[j]))
-				return true;
-		}
 		for (int j = 0; info->ii_ExclusionProcs != NULL && j < keys; j++)
 		{
 			if (la_insert_search_function(search, info->ii_ExclusionProcs[j]))

@@ -106,6 +106,14 @@ _OF_PAGES = (
     "FUNCTION 4 brin_minmax_union(internal, internal, internal); "
     "INSERT INTO w VALUES (0, 0); CREATE INDEX ON w USING {0} (k sums); DELETE FROM w"
 )
+_GIN = (
+    "CREATE OPERATOR CLASS parted FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), "
+    "{0} FUNCTION 2 ginarrayextract(anyarray, internal, internal), FUNCTION 3 ginqueryarrayextract("
+    "anyarray, internal, smallint, internal, internal, internal, internal), "
+    "FUNCTION 4 ginarrayconsistent(internal, smallint, anyarray, integer, internal, internal, "
+    "internal, internal), STORAGE {1}; "
+    "DROP TABLE w; CREATE TABLE w (k text[], seen bigint); CREATE INDEX ON w USING gin (k parted)"
+)
 _KEYS = (
     "CREATE TYPE word; CREATE FUNCTION word_in(cstring) RETURNS word IMMUTABLE STRICT "
     "LANGUAGE internal AS 'textin'; CREATE FUNCTION word_out(word) RETURNS cstring IMMUTABLE "
@@ -115,13 +123,10 @@ _KEYS = (
     + "CREATE FUNCTION lower(word, word) RETURNS boolean IMMUTABLE LANGUAGE internal AS 'text_lt'; "
     "CREATE OPERATOR <<< (LEFTARG = word, RIGHTARG = word, FUNCTION = lower); "
     "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING btree AS OPERATOR 1 <<<, "
-    "FUNCTION 1 ordered(word, word); "
-    "CREATE OPERATOR CLASS parted FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), "
-    "FUNCTION 2 ginarrayextract(anyarray, internal, internal), FUNCTION 3 ginqueryarrayextract("
-    "anyarray, internal, smallint, internal, internal, internal, internal), "
-    "FUNCTION 4 ginarrayconsistent(internal, smallint, anyarray, integer, internal, internal, "
-    "internal, internal), STORAGE word; "
-    "DROP TABLE w; CREATE TABLE w (k text[], seen bigint); CREATE INDEX ON w USING gin (k parted)"
+    "FUNCTION 1 ordered(word, word); " + _GIN.format("", "word")
+)
+_TEXTS = _ORDERED.format("text", "length($1) - length($2)") + _GIN.format(
+    "FUNCTION 1 ordered(text, text),", "text"
 )
 
 _CASES = {
@@ -196,6 +201,7 @@ _CASES = {
         f"{_INSERT} g, (SELECT count(*) FROM source WHERE b = g) {_FROM}",
     ),
     "keys of an index": (_KEYS, f"{_INSERT} ARRAY[g::text, 'x'] {_FROM}"),
+    "function of GIN that SQL can call": (_TEXTS, f"{_INSERT} ARRAY[g::text, 'x'] {_FROM}"),
     "negator of core's operator": (
         "CREATE FUNCTION lacks(anyarray, anyarray) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
         "'BEGIN PERFORM passes($1); RETURN true; END'; CREATE OPERATOR !@> (LEFTARG = anyarray, "

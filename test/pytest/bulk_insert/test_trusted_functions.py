@@ -58,6 +58,25 @@ _CHANGES = {
     ),
 }
 
+# Only what takes `internal`, so is in C, is as good as PostgreSQL's; not that of a btree.
+_EXECUTED = "ANALYZE, LOOKAHEAD"
+_GIST = (
+    "CREATE EXTENSION btree_gist; ALTER FUNCTION "
+    "gbt_int8_consistent(internal, bigint, smallint, oid, internal) VOLATILE; "
+)
+_SORTS = (
+    "CREATE FUNCTION sorts(internal) RETURNS void STABLE LANGUAGE c AS '$libdir/btree_gist', "
+    "'gbt_int8_sortsupport'; CREATE OPERATOR CLASS sorts FOR TYPE bigint USING btree AS "
+    "OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, "
+    "FUNCTION 1 btint8cmp(bigint, bigint), FUNCTION 2 sorts(internal)"
+)
+_INDEXES = {
+    "function of the operator class": (
+        f"{_STABLE_IN_C}; ALTER TABLE w ADD t text; CREATE INDEX ON w (t texts)"
+    ),
+    "function that takes internal": f"{_SORTS}; CREATE INDEX ON w (k sorts)",
+}
+
 # Its function inserts into the table that is being filled.
 _LYING = (
     "CREATE FUNCTION extend() RETURNS void VOLATILE LANGUAGE sql AS "
@@ -89,6 +108,35 @@ def test_they_count_where_the_query_names_them(connection: Connection) -> None:
 def test_others_are_in_doubt(connection: Connection, functions: tuple[str, ...]) -> None:
     with fresh(connection, _TEXTS.format(*functions)):
         assert judgement(connection, _SQL) == VOLATILE
+
+
+@pytest.mark.parametrize("table", ["TABLE", "partitioned"])
+def test_an_index_other_than_a_btree_stops_nothing(connection: Connection, table: str) -> None:
+    """PostGIS and pgvector have most functions of such indexes volatile, as nothing was said."""
+    with connection.transaction(force_rollback=True):
+        need_extension(connection, "btree_gist")
+    partitions = (
+        "DROP TABLE w; CREATE TABLE w (k bigint, seen bigint) PARTITION BY RANGE (k); "
+        "CREATE TABLE w1 PARTITION OF w DEFAULT; "
+    )
+    setup = f"{_GIST}{partitions if table == 'partitioned' else ''}CREATE INDEX ON w USING gist (k)"
+    stock = outcome(connection, setup, _SQL, STOCK)
+    assert outcome(connection, setup, _SQL, ONE_PAGE) == stock
+    with fresh(connection, setup):
+        assert judgement(connection, _SQL, _EXECUTED) == {"Status": "prefetch"}
+        before = Counters.of(connection)
+        connection.execute("COPY w (k) FROM PROGRAM 'seq 50'")
+        after = Counters.of(connection)
+        assert after.left == before.left
+        assert after.rows == before.rows + 50
+
+
+@pytest.mark.parametrize("setup", _INDEXES.values(), ids=_INDEXES)
+def test_functions_of_a_btree_count(connection: Connection, setup: str) -> None:
+    with connection.transaction(force_rollback=True):
+        need_extension(connection, "btree_gist")
+    with fresh(connection, setup):
+        assert judgement(connection, _SQL, _EXECUTED) == VOLATILE
 
 
 def _assert_collected(connection: Connection, setup: str, type_: str) -> None:

@@ -25,6 +25,7 @@ typedef struct LaInsertSearch
 	Oid			harmless;		/* the function that was looked at last */
 	List	   *functions;		/* of users, that have been looked at */
 	List	   *types;			/* the same */
+	bool		users;			/* are functions of users called for these? */
 } LaInsertSearch;
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
@@ -38,7 +39,7 @@ extern Oid	la_insert_stable_language(Oid function);
 static inline LaInsertCalls
 la_insert_search_result(const LaInsertSearch *search)
 {
-	return search->functions == NIL && search->types == NIL ?
+	return search->functions == NIL && !search->users ?
 		LA_CALLS_CORE : LA_CALLS_USERS;
 }
 

@@ -56,10 +56,10 @@ says_nothing(Oid type)
 }
 
 static bool
-add_part(List **types, Oid type)
+add_part(LaInsertSearch *search, Oid type)
 {
 	if (type >= FirstUnpinnedObjectId)
-		*types = list_append_unique_oid(*types, type);
+		search->types = list_append_unique_oid(search->types, type);
 	return says_nothing(type);
 }
 
@@ -67,7 +67,7 @@ add_part(List **types, Oid type)
  * The columns of a row type.  The table that it is of is not opened: it would be locked.
  */
 static bool
-add_columns(List **types, Oid table)
+add_columns(LaInsertSearch *search, Oid table)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
 	int			columns;
@@ -85,21 +85,10 @@ add_columns(List **types, Oid table)
 		if (!HeapTupleIsValid(tuple))
 			return true;
 		column = (Form_pg_attribute) GETSTRUCT(tuple);
-		found = !column->attisdropped && add_part(types, column->atttypid);
+		found = !column->attisdropped && add_part(search, column->atttypid);
 		ReleaseSysCache(tuple);
 	}
 	return found;
-}
-
-/*
- * A function that belongs to a type of a user.
- */
-static bool
-function_sees_rows(Oid function)
-{
-	LaInsertSearch search = {.deferred = true};
-
-	return la_insert_search_function(&search, function);
 }
 
 /*
@@ -108,7 +97,7 @@ function_sees_rows(Oid function)
  * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
  */
 static bool
-casts_seeing_rows(Oid type)
+casts_seeing_rows(LaInsertSearch *search, Oid type)
 {
 	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(type),
 										ObjectIdGetDatum(JSONOID));
@@ -118,7 +107,7 @@ casts_seeing_rows(Oid type)
 		return false;
 	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
 	ReleaseSysCache(tuple);
-	return function_sees_rows(function);
+	return la_insert_search_function(search, function);
 }
 
 /*
@@ -127,15 +116,17 @@ casts_seeing_rows(Oid type)
  * has such.
  */
 static bool
-reads_seeing_rows(Oid function)
+reads_seeing_rows(LaInsertSearch *search, Oid function)
 {
 	Oid			language;
 
 	if (function < FirstUnpinnedObjectId)
 		return false;
 	language = la_insert_stable_language(function);
-	return language != ClanguageId && language != INTERNALlanguageId &&
-		function_sees_rows(function);
+	if (language != ClanguageId && language != INTERNALlanguageId)
+		return la_insert_search_function(search, function);
+	search->functions = list_append_unique_oid(search->functions, function);
+	return false;
 }
 
 /*
@@ -143,7 +134,7 @@ reads_seeing_rows(Oid function)
  * yet, is in doubt.
  */
 static bool
-has_doubt(Oid type, List **types)
+has_doubt(LaInsertSearch *search, Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	FormData_pg_type form;
@@ -155,29 +146,30 @@ has_doubt(Oid type, List **types)
 	if (!form.typisdefined ||
 		(form.typtype != TYPTYPE_BASE && form.typtype != TYPTYPE_ENUM &&
 		 form.typtype != TYPTYPE_COMPOSITE) ||
-		reads_seeing_rows(form.typinput) || reads_seeing_rows(form.typoutput) ||
-		reads_seeing_rows(form.typreceive) || reads_seeing_rows(form.typsend))
+		reads_seeing_rows(search, form.typinput) || reads_seeing_rows(search, form.typoutput) ||
+		reads_seeing_rows(search, form.typreceive) || reads_seeing_rows(search, form.typsend))
 		return true;
 	if (form.typtype == TYPTYPE_COMPOSITE)
-		return add_columns(types, form.typrelid);
-	return add_part(types, form.typelem) ||
-		(!IsTrueArrayType(&form) && casts_seeing_rows(type));
+		return add_columns(search, form.typrelid);
+	return add_part(search, form.typelem) ||
+		(!IsTrueArrayType(&form) && casts_seeing_rows(search, type));
 }
 
 /*
- * LaInsertLook: at a type, and at all that it is made of.
+ * LaInsertLook: at a type, and at all that it is made of.  Those of core have functions of core
+ * called, and so have enums.
  */
 static int
 look_at_type(void *arg)
 {
-	List	   *types = list_make1_oid(*(Oid *) arg);
+	LaInsertSearch search = {.deferred = true,.types = list_make1_oid(*(Oid *) arg)};
 
-	for (int i = 0; i < list_length(types); i++)
+	for (int i = 0; i < list_length(search.types); i++)
 	{
-		if (has_doubt(list_nth_oid(types, i), &types))
+		if (has_doubt(&search, list_nth_oid(search.types, i)))
 			return LA_CALLS_SEEING;
 	}
-	return LA_CALLS_USERS;
+	return la_insert_search_result(&search);
 }
 
 /*
@@ -187,15 +179,19 @@ look_at_type(void *arg)
 bool
 la_insert_search_type(LaInsertSearch *search, Oid type)
 {
+	LaInsertCalls calls;
+
 	if (likely(type < FirstUnpinnedObjectId) ||
 		list_member_oid(search->types, type))
 		return false;
 	search->types = lappend_oid(search->types, type);
-	return la_insert_known(LA_INSERT_TYPE, type, look_at_type, &type) == LA_CALLS_SEEING;
+	calls = la_insert_known(LA_INSERT_TYPE, type, look_at_type, &type);
+	search->users |= calls != LA_CALLS_CORE;
+	return calls == LA_CALLS_SEEING;
 }
 
-static bool
-search_types(const List *types, LaInsertSearch *search)
+bool
+la_insert_search_types(const List *types, LaInsertSearch *search)
 {
 	ListCell   *lc;
 
@@ -226,7 +222,7 @@ la_insert_search_again(const List *functions, const List *types)
 		if (la_insert_function_is_volatile(lfirst_oid(lc)))
 			return true;
 	}
-	return search_types(types, &search);
+	return la_insert_search_types(types, &search);
 }
 
 /*
@@ -432,10 +428,10 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_SetOperationStmt:
 			return search_set_operation((SetOperationStmt *) node, search);
 		case T_RangeTblFunction:
-			return search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
+			return la_insert_search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
 				is_users_call(((RangeTblFunction *) node)->funcexpr);
 		case T_TableFunc:
-			return search_types(((TableFunc *) node)->coltypes, search);
+			return la_insert_search_types(((TableFunc *) node)->coltypes, search);
 		case T_ScalarArrayOpExpr:
 			return search_array(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_SubLink:

@@ -12,6 +12,7 @@
 
 extern bool la_insert_search(Node *expression, LaInsertSearch *search);
 extern bool la_insert_search_type(LaInsertSearch *search, Oid type);
+extern bool la_insert_search_types(const List *types, LaInsertSearch *search);
 extern bool la_insert_search_again(const List *functions, const List *types);
 
 #endif							/* LA_INSERT_SEARCH_H */

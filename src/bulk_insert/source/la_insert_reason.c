@@ -154,6 +154,19 @@ mark_insert(PlannedStmt *plan, const LaJudgement *judgement)
 }
 
 /*
+ * Are functions called that are not the server's own, as far as those of users and types that
+ * came up tell?  A type may have got one since.
+ */
+static bool
+calls_users(const List *functions, const List *types)
+{
+	LaInsertSearch search = {0};
+
+	return functions != NIL || la_insert_search_types(types, &search) ||
+		la_insert_search_result(&search) != LA_CALLS_CORE;
+}
+
+/*
  * Why a query that fills a new table is left to core.
  */
 static LaReason
@@ -161,7 +174,7 @@ unsuitable_filling(const LaJudgement *judgement)
 {
 	if (judgement->reason != LA_REASON_NONE)
 		return judgement->reason;
-	if (judgement->functions != NIL || judgement->types != NIL)
+	if (calls_users(judgement->functions, judgement->types))
 		return LA_REASON_USER_FUNCTION;
 	return la_insert_classes_see_rows() ? LA_REASON_VOLATILE : LA_REASON_NONE;
 }
@@ -236,7 +249,7 @@ la_insert_runs_user_code(const ModifyTable *plan)
 {
 	const List *found = mark_of(plan);
 
-	return list_nth(found, MARK_FUNCTIONS) != NIL || list_nth(found, MARK_TYPES) != NIL;
+	return calls_users(list_nth(found, MARK_FUNCTIONS), list_nth(found, MARK_TYPES));
 }
 
 /*

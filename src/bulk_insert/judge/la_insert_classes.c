@@ -32,6 +32,7 @@
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_opclass_d.h"
 #include "catalog/pg_opfamily.h"
+#include "catalog/pg_proc.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -73,7 +74,7 @@ method_of(Oid family)
 static bool
 is_stable_in_c(Oid function)
 {
-	return la_insert_stable_language(function) == ClanguageId;
+	return la_insert_language(function, PROVOLATILE_STABLE) == ClanguageId;
 }
 
 /*

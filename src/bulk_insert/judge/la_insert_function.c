@@ -79,10 +79,10 @@ la_insert_function_is_volatile(Oid function)
 }
 
 /*
- * The language of a stable function; InvalidOid of any other.
+ * The language of a function that is of this volatility; InvalidOid of any other.
  */
 Oid
-la_insert_stable_language(Oid function)
+la_insert_language(Oid function, char volatility)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	Form_pg_proc form;
@@ -91,7 +91,7 @@ la_insert_stable_language(Oid function)
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
-	if (form->provolatile == PROVOLATILE_STABLE)
+	if (form->provolatile == volatility)
 		language = form->prolang;
 	ReleaseSysCache(tuple);
 	return language;

@@ -31,7 +31,7 @@ typedef struct LaInsertSearch
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
 extern bool la_insert_function_is_volatile(Oid function);
 extern bool la_insert_function_serves(Oid function, Oid handler);
-extern Oid	la_insert_stable_language(Oid function);
+extern Oid	la_insert_language(Oid function, char volatility);
 
 /*
  * What has been found out, if the search has not found a function that sees rows.

@@ -11,8 +11,8 @@
  * looked into by some function has its type in the arguments or the result.
  *
  * Where more would have to be followed, the answer is that rows are seen: domains, whose CHECK
- * can call anything, and ranges; aggregates of users, their functions in FROM, and defaults of
- * arguments.
+ * can call anything, and ranges; aggregates of users, their functions in SQL in FROM, and defaults
+ * of arguments.
  *
  * Perhaps nobody evaluates any of it, or the user may not: so catalogs are read and nothing
  * else is done.  The type cache would plan the constraints of domains, which calls functions,
@@ -122,7 +122,7 @@ reads_seeing_rows(LaInsertSearch *search, Oid function)
 
 	if (function < FirstUnpinnedObjectId)
 		return false;
-	language = la_insert_stable_language(function);
+	language = la_insert_language(function, PROVOLATILE_STABLE);
 	if (language != ClanguageId && language != INTERNALlanguageId)
 		return la_insert_search_function(search, function);
 	search->functions = list_append_unique_oid(search->functions, function);
@@ -234,11 +234,20 @@ sees_rows(Oid function, void *context)
 	return la_insert_search_function(context, function);
 }
 
+/*
+ * A call in FROM in whose place the planner may put the function's query.  Relies on
+ * inline_set_returning_function() in clauses.c.
+ */
 static bool
-is_users_call(const Node *node)
+is_call_in_sql(const Node *node)
 {
-	return node != NULL && IsA(node, FuncExpr) &&
-		((const FuncExpr *) node)->funcid >= FirstUnpinnedObjectId;
+	Oid			function;
+
+	if (node == NULL || !IsA(node, FuncExpr))
+		return false;
+	function = ((const FuncExpr *) node)->funcid;
+	return function >= FirstUnpinnedObjectId &&
+		la_insert_language(function, PROVOLATILE_IMMUTABLE) == SQLlanguageId;
 }
 
 /*
@@ -408,8 +417,7 @@ search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
  *
  * What a function or operator of a user gives, whose type does not tell what it is made of, is
  * not known; what core's own make of values comes up in the query.  The planner adds defaults of
- * arguments, and of a function in FROM it may put the query in the place of the call: relies on
- * inline_set_returning_function() in clauses.c.
+ * arguments.
  */
 static bool
 search_node(Node *node, LaInsertSearch *search)
@@ -429,7 +437,7 @@ search_node(Node *node, LaInsertSearch *search)
 			return search_set_operation((SetOperationStmt *) node, search);
 		case T_RangeTblFunction:
 			return la_insert_search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
-				is_users_call(((RangeTblFunction *) node)->funcexpr);
+				is_call_in_sql(((RangeTblFunction *) node)->funcexpr);
 		case T_TableFunc:
 			return la_insert_search_types(((TableFunc *) node)->coltypes, search);
 		case T_ScalarArrayOpExpr:

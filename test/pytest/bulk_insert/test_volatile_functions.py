@@ -28,6 +28,15 @@ _AGGREGATE = (
     "CREATE FUNCTION first(bigint, bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1'; "
 )
 
+_ROWS_OF = (
+    "CREATE FUNCTION rows_of(bigint) RETURNS SETOF bigint {} LANGUAGE plpgsql AS "
+    "'BEGIN RETURN NEXT f(); END'"
+)
+_GIVING = (
+    "CREATE FUNCTION giving(bigint) RETURNS {} IMMUTABLE LANGUAGE plpgsql AS "
+    "'BEGIN RETURN QUERY SELECT {}; END'"
+)
+
 _CASES = {
     "target list": ("", f"{_INSERT} g, f() FROM {SERIES}"),
     "default": (
@@ -61,6 +70,31 @@ _CASES = {
         "CREATE FUNCTION rows_of(n int) RETURNS TABLE (k int, s bigint) LANGUAGE sql IMMUTABLE AS "
         "'SELECT g, f() FROM generate_series(1, $1) g'",
         f"{_INSERT} * FROM rows_of({ROWS})",
+    ),
+    "function in SQL of one column": (
+        "CREATE FUNCTION looks(bigint) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS "
+        "'SELECT f() WHERE $1 > 0'",
+        f"{_INSERT} g, s FROM {SERIES}, looks(g) s",
+    ),
+    "function in FROM": (
+        _ROWS_OF.format("VOLATILE"),
+        f"{_INSERT} g, s FROM {SERIES}, LATERAL rows_of(g) s",
+    ),
+    "stable function in FROM": (
+        _ROWS_OF.format("STABLE"),
+        f"{_INSERT} g, s FROM {SERIES}, rows_of(g) s",
+    ),
+    "one of several functions in FROM": (
+        _ROWS_OF.format("VOLATILE"),
+        f"{_INSERT} g, s FROM {SERIES}, ROWS FROM (generate_series(g, g), rows_of(g)) t (x, s)",
+    ),
+    "argument of a function in FROM": (
+        _GIVING.format("SETOF bigint", "$1"),
+        f"{_INSERT} g, s FROM {SERIES}, giving(f() + g - g) s",
+    ),
+    "type of a function in FROM": (
+        _GIVING.format("SETOF d", "$1::d"),
+        f"{_INSERT} g, s FROM {SERIES}, giving(g) s",
     ),
     "stable function that calls a volatile one": (
         "CREATE FUNCTION passed_on(bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS "
@@ -142,6 +176,14 @@ _HARMLESS = {
     "immutable function": (
         "ALTER FUNCTION f() IMMUTABLE",
         f"{_INSERT} g, f() FROM {SERIES}",
+    ),
+    "immutable function in FROM": (
+        _GIVING.format("SETOF bigint", "$1"),
+        f"{_INSERT} g, s FROM {SERIES}, giving(g) s",
+    ),
+    "rows of an immutable function": (
+        "CREATE TYPE two AS (a bigint, b text); " + _GIVING.format("SETOF two", "$1, $1::text"),
+        f"{_INSERT} g, s.a FROM {SERIES}, giving(g) WITH ORDINALITY s",
     ),
     "given argument": (
         "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint IMMUTABLE "

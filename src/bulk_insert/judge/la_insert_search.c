@@ -6,206 +6,32 @@
  * Which functions count, la_insert_function.c says.  Mirrors contain_volatile_functions() in
  * clauses.c, which finds those that a query names.  Others are called without being named: by
  * operator classes (la_insert_classes.c), and by functions that get the type of a value to know
- * what to call: comparisons of arrays and rows, output functions, functions that make JSON.  So
- * what belongs to each type of a user that comes up is looked at, too.  A value that is made or
- * looked into by some function has its type in the arguments or the result.
+ * what to call (la_insert_type.c).  A value that is made or looked into by some function has its
+ * type in the arguments or the result.
  *
- * Where more would have to be followed, the answer is that rows are seen: domains, whose CHECK
- * can call anything, and ranges; aggregates of users, their functions in SQL in FROM, and defaults
- * of arguments.
+ * Where more would have to be followed, the answer is that rows are seen: aggregates of users,
+ * their functions in SQL in FROM, and defaults of arguments.
  *
  * Perhaps nobody evaluates any of it, or the user may not: so catalogs are read and nothing
- * else is done.  The type cache would plan the constraints of domains, which calls functions,
- * and lock the tables of row types.
+ * else is done.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/transam.h"
-#include "catalog/pg_attribute.h"
-#include "catalog/pg_cast.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_coerce.h"
 #include "parser/parsetree.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_search.h"
 
 /*
- * Does a type that core cannot be without not tell what its values are made of?  Rows of
- * catalogs can have arrays of any type, so neither they do nor arrays of them.
- */
-static inline bool
-says_nothing(Oid type)
-{
-	if (likely(type < FirstGenbkiObjectId))
-		return type == RECORDOID || type == RECORDARRAYOID ||
-			type == ANYARRAYOID || type == AttributeRelation_Rowtype_Id ||
-			type == PG_ATTRIBUTEARRAYOID;
-	return type < FirstUnpinnedObjectId &&
-		(type_is_rowtype(type) || type_is_rowtype(get_element_type(type)));
-}
-
-static bool
-add_part(LaInsertSearch *search, Oid type)
-{
-	if (type >= FirstUnpinnedObjectId)
-		search->types = list_append_unique_oid(search->types, type);
-	return says_nothing(type);
-}
-
-/*
- * The columns of a row type.  The table that it is of is not opened: it would be locked.
- */
-static bool
-add_columns(LaInsertSearch *search, Oid table)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-	int			columns;
-	bool		found = false;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
-	ReleaseSysCache(tuple);
-	for (int i = 1; i <= columns && !found; i++)
-	{
-		Form_pg_attribute column;
-
-		tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(i));
-		if (!HeapTupleIsValid(tuple))
-			return true;
-		column = (Form_pg_attribute) GETSTRUCT(tuple);
-		found = !column->attisdropped && add_part(search, column->atttypid);
-		ReleaseSysCache(tuple);
-	}
-	return found;
-}
-
-/*
- * A cast that functions which make JSON of values look for.  Relies on
- * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
- * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
- */
-static bool
-casts_seeing_rows(LaInsertSearch *search, Oid type)
-{
-	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(type),
-										ObjectIdGetDatum(JSONOID));
-	Oid			function;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
-	ReleaseSysCache(tuple);
-	return la_insert_search_function(search, function);
-}
-
-/*
- * Functions of core's own that read and write values call nothing but what belongs to the
- * parts of the type.  Stable ones in C are taken by their word, and copies of core's: citext
- * has such.
- */
-static bool
-reads_seeing_rows(LaInsertSearch *search, Oid function)
-{
-	Oid			language;
-
-	if (function < FirstUnpinnedObjectId)
-		return false;
-	language = la_insert_language(function, PROVOLATILE_STABLE);
-	if (language != ClanguageId && language != INTERNALlanguageId)
-		return la_insert_search_function(search, function);
-	search->functions = list_append_unique_oid(search->functions, function);
-	return false;
-}
-
-/*
- * Looks at a type, and adds those that it is made of.  One that is not there, or not defined
- * yet, is in doubt.
- */
-static bool
-has_doubt(LaInsertSearch *search, Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	FormData_pg_type form;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
-	ReleaseSysCache(tuple);
-	if (!form.typisdefined ||
-		(form.typtype != TYPTYPE_BASE && form.typtype != TYPTYPE_ENUM &&
-		 form.typtype != TYPTYPE_COMPOSITE) ||
-		reads_seeing_rows(search, form.typinput) || reads_seeing_rows(search, form.typoutput) ||
-		reads_seeing_rows(search, form.typreceive) || reads_seeing_rows(search, form.typsend))
-		return true;
-	if (form.typtype == TYPTYPE_COMPOSITE)
-		return add_columns(search, form.typrelid);
-	return add_part(search, form.typelem) ||
-		(!IsTrueArrayType(&form) && casts_seeing_rows(search, type));
-}
-
-/*
- * LaInsertLook: at a type, and at all that it is made of.  Those of core have functions of core
- * called, and so have enums.
- */
-static int
-look_at_type(void *arg)
-{
-	LaInsertSearch search = {.deferred = true,.types = list_make1_oid(*(Oid *) arg)};
-
-	for (int i = 0; i < list_length(search.types); i++)
-	{
-		if (has_doubt(&search, list_nth_oid(search.types, i)))
-			return LA_CALLS_SEEING;
-	}
-	return la_insert_search_result(&search);
-}
-
-/*
- * Can a function see the rows so far that core may call for a value of this type?  Types that
- * core cannot be without call nothing but core's own functions.
- */
-bool
-la_insert_search_type(LaInsertSearch *search, Oid type)
-{
-	LaInsertCalls calls;
-
-	if (likely(type < FirstUnpinnedObjectId) ||
-		list_member_oid(search->types, type))
-		return false;
-	search->types = lappend_oid(search->types, type);
-	calls = la_insert_known(LA_INSERT_TYPE, type, look_at_type, &type);
-	search->users |= calls != LA_CALLS_CORE;
-	return calls == LA_CALLS_SEEING;
-}
-
-bool
-la_insert_search_types(const List *types, LaInsertSearch *search)
-{
-	ListCell   *lc;
-
-	foreach(lc, types)
-	{
-		if (la_insert_search_type(search, lfirst_oid(lc)) ||
-			says_nothing(lfirst_oid(lc)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * The same of functions and types of users that came up in a search some time ago.  Mirrors
+ * Could functions and types of users that came up in a search some time ago see rows now?  Mirrors
  * LockRelationOid() in lmgr.c, which has core hear of what others have changed since: a
  * statement that is executed again may have all of its locks already.
  */
@@ -298,7 +124,7 @@ search_rows(const Node *comparison, LaInsertSearch *search)
 static bool
 search_operation(const OpExpr *node, LaInsertSearch *search)
 {
-	return (node->opno >= FirstUnpinnedObjectId && says_nothing(node->opresulttype)) ||
+	return (node->opno >= FirstUnpinnedObjectId && la_insert_type_says_nothing(node->opresulttype)) ||
 		search_operators(node->opno, search);
 }
 
@@ -455,7 +281,7 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_FuncExpr:
 			object = ((FuncExpr *) node)->funcid;
 			if (object >= FirstUnpinnedObjectId &&
-				(says_nothing(((FuncExpr *) node)->funcresulttype) ||
+				(la_insert_type_says_nothing(((FuncExpr *) node)->funcresulttype) ||
 				 list_length(((FuncExpr *) node)->args) < get_func_nargs(object)))
 				return true;
 			break;
@@ -530,16 +356,16 @@ search_walker(Node *node, void *context)
 		case T_Const:
 			type = ((Const *) node)->consttype;
 			return la_insert_search_type(context, type) ||
-				(!((Const *) node)->constisnull && says_nothing(type));
+				(!((Const *) node)->constisnull && la_insert_type_says_nothing(type));
 		case T_Var:
 			/* What a record of the query's own is made of comes up in it. */
 			type = ((Var *) node)->vartype;
 			return la_insert_search_type(context, type) ||
-				(type != RECORDOID && type != RECORDARRAYOID && says_nothing(type));
+				(type != RECORDOID && type != RECORDARRAYOID && la_insert_type_says_nothing(type));
 		case T_Param:
 			type = ((Param *) node)->paramtype;
 			return la_insert_search_type(context, type) ||
-				(((Param *) node)->paramkind == PARAM_EXTERN && says_nothing(type));
+				(((Param *) node)->paramkind == PARAM_EXTERN && la_insert_type_says_nothing(type));
 		case T_TargetEntry:
 			return search_walker((Node *) ((TargetEntry *) node)->expr, context);
 		case T_Query:

@@ -8,11 +8,9 @@
 #ifndef LA_INSERT_SEARCH_H
 #define LA_INSERT_SEARCH_H
 
-#include "bulk_insert/judge/la_insert_function.h"
+#include "bulk_insert/judge/la_insert_type.h"
 
 extern bool la_insert_search(Node *expression, LaInsertSearch *search);
-extern bool la_insert_search_type(LaInsertSearch *search, Oid type);
-extern bool la_insert_search_types(const List *types, LaInsertSearch *search);
 extern bool la_insert_search_again(const List *functions, const List *types);
 
 #endif							/* LA_INSERT_SEARCH_H */

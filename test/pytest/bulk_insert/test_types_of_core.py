@@ -96,9 +96,7 @@ def test_emptied_tables(
 
 
 @_CASES
-def test_copy(
-    connection: Connection, setup: str, type_: str, value: str, *, of_core: bool
-) -> None:
+def test_copy(connection: Connection, setup: str, type_: str, value: str, *, of_core: bool) -> None:
     fill = f"COPY (SELECT g, {value}::{type_} {_FROM}) TO PROGRAM 'cat > rows'"
     with fresh(connection, f"{setup}ALTER TABLE w ADD e {type_}; {fill}; TRUNCATE w", EXTENTS):
         connection.execute("CREATE INDEX ON w (k)")

@@ -21,6 +21,7 @@ typedef struct LaInsertSearch
 	bool		deferred;		/* may it be evaluated when later rows have
 								 * been made?  Then any volatile function
 								 * counts */
+	bool		of_default;		/* is it the default of an argument? */
 	const List *tables;			/* those of the query that is searched */
 	Oid			harmless;		/* the function that was looked at last */
 	List	   *functions;		/* of users, that have been looked at */

@@ -9,8 +9,8 @@
  * what to call (la_insert_type.c).  A value that is made or looked into by some function has its
  * type in the arguments or the result.
  *
- * Where more would have to be followed, the answer is that rows are seen: aggregates of users,
- * their functions in SQL in FROM, and defaults of arguments.
+ * Where more would have to be followed, the answer is that rows are seen: aggregates of users, and
+ * their functions in SQL in FROM.
  *
  * Perhaps nobody evaluates any of it, or the user may not: so catalogs are read and nothing
  * else is done.
@@ -19,14 +19,17 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_coerce.h"
 #include "parser/parsetree.h"
+#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_search.h"
 
@@ -237,19 +240,59 @@ search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
 }
 
 /*
+ * Arguments that a call leaves out.  Mirrors fetch_function_defaults() in clauses.c.  A default
+ * that has not the type of its argument is cast to one that the call decides on: relies on
+ * recheck_cast_function_args() there.  Calls in a default are not followed that far: they can be
+ * of the same function.
+ */
+static bool
+search_defaults(Oid function, LaInsertSearch *search)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		found = search->of_default;
+	List	   *defaults = NIL;
+	const oidvector *types;
+	Datum		stored;
+	bool		is_null;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	types = &((Form_pg_proc) GETSTRUCT(tuple))->proargtypes;
+	stored = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &is_null);
+	if (!is_null)
+		defaults = castNode(List, stringToNode(TextDatumGetCString(stored)));
+	for (int i = 1; i <= list_length(defaults); i++)
+		found |= exprType(list_nth(defaults, list_length(defaults) - i)) !=
+			types->values[types->dim1 - i];
+	ReleaseSysCache(tuple);
+	if (found || is_null)
+		return true;
+	search->of_default = true;
+	found = search_walker((Node *) defaults, search);
+	search->of_default = false;
+	return found;
+}
+
+static bool
+search_call(const FuncExpr *node, LaInsertSearch *search)
+{
+	return node->funcid >= FirstUnpinnedObjectId &&
+		(la_insert_type_says_nothing(node->funcresulttype) ||
+		 (list_length(node->args) < get_func_nargs(node->funcid) &&
+		  search_defaults(node->funcid, search)));
+}
+
+/*
  * What a node calls besides the functions that check_functions_in_node() finds, and the nodes
  * below it.  The type of its value is looked at where it need not be that of a node below, or
  * part of it.
  *
  * What a function or operator of a user gives, whose type does not tell what it is made of, is
- * not known; what core's own make of values comes up in the query.  The planner adds defaults of
- * arguments.
+ * not known; what core's own make of values comes up in the query.
  */
 static bool
 search_node(Node *node, LaInsertSearch *search)
 {
-	Oid			object;
-
 	switch (nodeTag(node))
 	{
 		case T_SortGroupClause:
@@ -279,10 +322,7 @@ search_node(Node *node, LaInsertSearch *search)
 				return true;
 			break;
 		case T_FuncExpr:
-			object = ((FuncExpr *) node)->funcid;
-			if (object >= FirstUnpinnedObjectId &&
-				(la_insert_type_says_nothing(((FuncExpr *) node)->funcresulttype) ||
-				 list_length(((FuncExpr *) node)->args) < get_func_nargs(object)))
+			if (search_call((FuncExpr *) node, search))
 				return true;
 			break;
 		case T_OpExpr:

@@ -36,6 +36,10 @@ _GIVING = (
     "CREATE FUNCTION giving(bigint) RETURNS {} IMMUTABLE LANGUAGE plpgsql AS "
     "'BEGIN RETURN QUERY SELECT {}; END'"
 )
+_GIVEN = (
+    "CREATE FUNCTION given(a bigint, s bigint {}) RETURNS bigint IMMUTABLE "
+    "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'"
+)
 
 _CASES = {
     "target list": ("", f"{_INSERT} g, f() FROM {SERIES}"),
@@ -149,9 +153,34 @@ _CASES = {
         f"{_INSERT} g, ROW(g)::one::bigint FROM {SERIES}",
     ),
     "default of an argument": (
-        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint IMMUTABLE "
-        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        _GIVEN.format("DEFAULT f()"),
         f"{_INSERT} g, given(a => g) FROM {SERIES}",
+    ),
+    "second default of an argument": (
+        _GIVEN.format("DEFAULT 1, t bigint DEFAULT f()").replace("RETURN s", "RETURN t"),
+        f"{_INSERT} g, given(g, 1) FROM {SERIES}",
+    ),
+    "default of an argument of a default": (
+        _GIVEN.format("DEFAULT f()")
+        + "; CREATE FUNCTION passed(a bigint, s bigint DEFAULT given(1)) RETURNS bigint IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        f"{_INSERT} g, passed(g) FROM {SERIES}",
+    ),
+    "type of a default of an argument": (
+        _GIVEN.format("DEFAULT 1::d"),
+        f"{_INSERT} g, given(g) FROM {SERIES}",
+    ),
+    "cast of a default of an argument": (
+        "CREATE TYPE number; CREATE FUNCTION number_in(cstring) RETURNS number IMMUTABLE STRICT "
+        "LANGUAGE internal AS 'int8in'; CREATE FUNCTION number_out(number) RETURNS cstring "
+        "IMMUTABLE STRICT LANGUAGE internal AS 'int8out'; CREATE TYPE number (INPUT = number_in, "
+        "OUTPUT = number_out, LIKE = bigint, CATEGORY = 'N'); "
+        "CREATE FUNCTION number_of(int) RETURNS number VOLATILE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN f()::text::number; END'; "
+        "CREATE CAST (int AS number) WITH FUNCTION number_of(int) AS IMPLICIT; "
+        "CREATE FUNCTION given(anycompatible, anycompatible DEFAULT 1) RETURNS bigint IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN $2::text::bigint; END'",
+        f"{_INSERT} g, given(g::text::number) FROM {SERIES}",
     ),
 }
 
@@ -185,9 +214,12 @@ _HARMLESS = {
         "CREATE TYPE two AS (a bigint, b text); " + _GIVING.format("SETOF two", "$1, $1::text"),
         f"{_INSERT} g, s.a FROM {SERIES}, giving(g) WITH ORDINALITY s",
     ),
+    "defaults of arguments": (
+        _GIVEN.format("DEFAULT 5 + 1, t text DEFAULT NULL, r float8 DEFAULT random()"),
+        f"{_INSERT} g, given(a => g, t => '') FROM {SERIES}",
+    ),
     "given argument": (
-        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint IMMUTABLE "
-        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        _GIVEN.format("DEFAULT f()"),
         f"{_INSERT} g, given(g, 1) FROM {SERIES}",
     ),
     "own rows": ("INSERT INTO w VALUES (0, 0)", f"{_INSERT} g, w.k FROM {SERIES}, w"),
@@ -218,6 +250,16 @@ def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str
 def test_others_are_collected(connection: Connection, setup: str, sql: str) -> None:
     with fresh(connection, setup):
         assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+def test_defaults_of_defaults_are_not_followed(connection: Connection) -> None:
+    """They can be the function's own; PostgreSQL does not come to a call that it leaves out."""
+    given = _GIVEN.replace("FUNCTION", "OR REPLACE FUNCTION")
+    setup = f"{given.format('DEFAULT 1')}; {given.format('DEFAULT given(1)')}"
+    sql = f"{_INSERT} g, CASE WHEN false THEN given(g) END FROM {SERIES}"
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
     assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
 
 

@@ -54,16 +54,14 @@ fills_domain(const List *columns)
 }
 
 /*
- * Types of all columns: a type that a column keeps reads its values in the same way for ever.
+ * Types of all columns, whoever asks for them.  They go into the mark: a row type can get a column.
  */
 static bool
-search_columns(TupleDesc columns)
+search_columns(TupleDesc columns, LaInsertSearch *search)
 {
-	LaInsertSearch reading = {0};
-
 	for (int i = 0; i < columns->natts; i++)
 	{
-		if (la_insert_search_type(&reading, TupleDescAttr(columns, i)->atttypid))
+		if (la_insert_search_type(search, TupleDescAttr(columns, i)->atttypid))
 			return true;
 	}
 	return false;
@@ -89,7 +87,7 @@ search_table(Relation table, LaInsertSearch *search)
 		if (is_foreign || kind == ATTRIBUTE_GENERATED_VIRTUAL)
 			expressions = lappend(expressions, stringToNode(value->adbin));
 	}
-	return (is_foreign && search_columns(columns)) ||
+	return (is_foreign && search_columns(columns, search)) ||
 		la_insert_search((Node *) expressions, search);
 }
 

@@ -246,6 +246,23 @@ def test_what_becomes_volatile(connection: Connection, setup: str, function: str
         assert judgement(connection, "EXECUTE p") == VOLATILE
 
 
+def test_a_type_that_a_foreign_table_reads_can_get_a_column(connection: Connection) -> None:
+    """Which the file has, too: a plan that is kept does not ask for that column of the table."""
+    rows = f"COPY (SELECT g, ROW({{}})::one {_FROM}) TO PROGRAM 'cat > rows' (FORMAT binary)"
+    setup = (
+        f"{_FILES} CREATE TYPE one AS (x bigint); {rows.format('g')}; "
+        "CREATE FOREIGN TABLE source (k bigint, v one) SERVER files "
+        "OPTIONS (program 'cat rows', format 'binary'); SET LOCAL plan_cache_mode = "
+        "force_generic_plan; PREPARE p AS INSERT INTO w SELECT k, 0 FROM source; EXECUTE p"
+    )
+    change = (
+        f"ALTER TYPE one ADD ATTRIBUTE y d; {rows.format('g, g')}; DELETE FROM w; DELETE FROM notes"
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+    assert_left_and_counted(connection, f"{setup}; {change}", "EXECUTE p")
+
+
 def test_a_plan_keeps_the_function_that_it_finds_partitions_by(connection: Connection) -> None:
     """Also when the operator's family has let go of it."""
     with fresh(connection, _NOTING + _DROP):

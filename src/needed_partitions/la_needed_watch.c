@@ -19,7 +19,6 @@
 
 #include "executor/executor.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
@@ -29,6 +28,7 @@
 #include "intervals/la_interval_query.h"
 #include "la_compat.h"
 #include "la_guc.h"
+#include "la_table_listener.h"
 #include "needed_partitions/la_needed_projection.h"
 #include "needed_partitions/la_needed_watch.h"
 
@@ -96,10 +96,10 @@ can_route_anew(const ModifyTableState *node)
 }
 
 /*
- * RelcacheCallbackFunction: a table has changed, or any may have.
+ * LaTableListener.
  */
 static void
-forget_known(Datum argument, Oid table)
+forget_known(Oid table)
 {
 	HASH_SEQ_STATUS scan;
 	LaKnownTable *known;
@@ -119,6 +119,7 @@ forget_known(Datum argument, Oid table)
 static LaKnownTable *
 find_known(Oid table)
 {
+	static LaTableListener listener = {.hear = forget_known};
 	HASHCTL		control = {
 		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
 	};
@@ -129,7 +130,7 @@ find_known(Oid table)
 	{
 		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
 							 &control, HASH_ELEM | HASH_BLOBS);
-		CacheRegisterRelcacheCallback(forget_known, (Datum) 0);
+		la_table_listen(&listener);
 	}
 
 	last = hash_search(tables, &table, HASH_FIND, NULL);
@@ -179,7 +180,7 @@ has_policy(Relation relation)
 	if (changes == before)
 	{
 		if (hash_get_num_entries(tables) >= MOST_TABLES)
-			forget_known((Datum) 0, InvalidOid);
+			forget_known(InvalidOid);
 		known = hash_search(tables, &table, HASH_ENTER, NULL);
 		known->has_policy = has_policy;
 	}

@@ -25,6 +25,7 @@
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_known.h"
+#include "la_table_listener.h"
 
 #define PLACES 1024				/* arbitrary: 24 kB */
 
@@ -65,10 +66,10 @@ hear_of_change(Datum argument, int cache, uint32 hash)
 }
 
 /*
- * Relcache callback; InvalidOid stands for all tables.
+ * LaTableListener.
  */
 static void
-hear_of_table(Datum argument, Oid table)
+hear_of_table(Oid table)
 {
 	Known	   *place = place_of(LA_INSERT_STORED, table);
 
@@ -91,6 +92,7 @@ int
 la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *arg)
 {
 	static bool listening = false;
+	static LaTableListener listener = {.hear = hear_of_table};
 	Known	   *place = place_of(subject, object);
 	const uint64 *news = subject == LA_INSERT_CLASSES ? &class_changes : &changes;
 	uint64		before;
@@ -99,7 +101,7 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 	if (unlikely(!listening))
 	{
 		listening = true;
-		CacheRegisterRelcacheCallback(hear_of_table, (Datum) 0);
+		la_table_listen(&listener);
 		for (int i = 0; i < lengthof(caches); i++)
 			CacheRegisterSyscacheCallback(caches[i], hear_of_change, (Datum) 0);
 	}

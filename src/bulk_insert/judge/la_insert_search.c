@@ -241,9 +241,9 @@ search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
 
 /*
  * Arguments that a call leaves out.  Mirrors fetch_function_defaults() in clauses.c.  A default
- * that has not the type of its argument is cast to one that the call decides on: relies on
- * recheck_cast_function_args() there.  Calls in a default are not followed that far: they can be
- * of the same function.
+ * that has not the type of its argument is cast to one that the call decides on.  Relies on
+ * recheck_cast_function_args() in clauses.c.  Calls in a default are not followed that far: they
+ * can be of the same function.
  */
 static bool
 search_defaults(Oid function, LaInsertSearch *search)

@@ -15,8 +15,9 @@
  *
  * Functions that are not volatile are taken by their word, unless the query or an index of the
  * table names them (la_insert_function.c): immutable ones, and stable ones in C, which extensions
- * have in classes of theirs.  None of these is known to run a text as a query.  Nor is a function
- * asked that does nothing but serve an access method (la_insert_function.c).
+ * have in classes of theirs.  Of these, only those of pg_tle are known to call what a user has
+ * written.  Nor is a function asked that does nothing but serve an access method
+ * (la_insert_function.c).
  *
  *-------------------------------------------------------------------------
  */

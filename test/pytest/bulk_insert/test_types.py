@@ -188,10 +188,12 @@ _IN_DOUBT = {
         "CREATE AGGREGATE agg (bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '0')",
         f"{_INSERT} g, agg(g) OVER (ORDER BY g) {_FROM}",
     ),
-    "default of an argument": (
+    "default that leaves out an argument": (
         "CREATE FUNCTION given(a bigint, s bigint DEFAULT 1) RETURNS bigint IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'; "
+        "CREATE FUNCTION passed(a bigint, s bigint DEFAULT given(1)) RETURNS bigint IMMUTABLE "
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
-        f"{_INSERT} g, given(g) {_FROM}",
+        f"{_INSERT} g, passed(g) {_FROM}",
     ),
 }
 

@@ -73,6 +73,11 @@ _KNOWN = {
     "equal values": (_BITMAP, "SELECT * FROM t WHERE few = 7", "Bitmap Heap Scan"),
     "list": (_INDEX, "SELECT * FROM t WHERE random IN (5, 77, 7000, 20000, 33333)", "Index Scan"),
     "expression": (_BITMAP, "SELECT * FROM t WHERE lower(random::text) < '12'", "Bitmap Heap Scan"),
+    "subquery in a filter, bitmap": (
+        _BITMAP,
+        "SELECT * FROM t WHERE random < 2000 AND mixed NOT IN (SELECT id FROM f WHERE id < 50)",
+        "Bitmap Heap Scan",
+    ),
     "either": (
         _BITMAP,
         "SELECT * FROM t WHERE random < 300 OR ordered BETWEEN 20000 AND 22000",
@@ -116,6 +121,11 @@ _KNOWN = {
         "SELECT * FROM f JOIN t ON t.random = f.repeated_key WHERE f.id < 5000",
         "Index Scan",
     ),
+    "nested loop, filter inside": (
+        _LOOP,
+        "SELECT * FROM f JOIN t ON t.random = f.key AND t.filtered = 3 WHERE f.id < 500",
+        "Index Scan",
+    ),
     "parallel nested loop": (
         f"{_LOOP} {_PARALLEL}",
         "SELECT count(t.pad) FROM f JOIN t ON t.random = f.key WHERE f.id < 900",
@@ -148,6 +158,12 @@ _KNOWN = {
     "limit and offset": (
         _INDEX,
         "SELECT * FROM t ORDER BY random OFFSET 900 LIMIT 9",
+        "Index Scan",
+    ),
+    "limit with a subquery": (
+        _INDEX,
+        "SELECT * FROM t WHERE random > (SELECT count(*) / 1000 FROM generate_series(1, 900000)) "
+        "ORDER BY random LIMIT 300",
         "Index Scan",
     ),
     "limit above a sort": ("", "SELECT * FROM t ORDER BY pad LIMIT 3", "Seq Scan"),

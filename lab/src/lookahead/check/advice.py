@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from lookahead.check.facts import Facts, Memory, Name, Place, Relation
 from lookahead.check.page_ranges import Range
-from lookahead.check.plan_tree import Execution, Node, executions, plan_nodes, table_of
+from lookahead.check.plan_tree import Execution, Node, executions, input_of, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, is_all_visible
 from lookahead.formats import one_line, server_size
 
@@ -256,8 +256,8 @@ def _with_inserts(reading: _Conclusion, plan: Mapping[str, Any]) -> _Conclusion:
         if NEW_TABLE in node:  # that no node inserts into
             found = _conclude_insert(int(node.get("Plan Rows", 0)), node[NEW_TABLE])
         elif node.get("Operation") == "Insert":
-            source: Node = next(iter(node.get("Plans", ())), {})
-            found = _conclude_insert(int(source.get("Plan Rows", 0)), node.get("Lookahead"))
+            rows = int(input_of(node).get("Plan Rows", 0))
+            found = _conclude_insert(rows, node.get("Lookahead"))
         else:
             continue
         verdict = max(verdict, found[0], key=_RANKS.index)

@@ -166,7 +166,12 @@ def plan_nodes(plan: NodeT) -> Iterator[NodeT]:
 
 def source_of(node: Node) -> Node:
     """The scan that finds the rows in an index, if one does."""
-    return node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+    return input_of(node) if node["Node Type"] == "Bitmap Heap Scan" else node
+
+
+def input_of(node: Node) -> Node:
+    """Its first input: plans that expressions call stand before the inputs and behind them."""
+    return next(child for child in node["Plans"] if not _is_subplan(child))
 
 
 def texts_of(node: Node) -> Iterator[str]:
@@ -241,7 +246,8 @@ def _child(
         # at, as there can be thousands.
         loops = Range(above.loops.low / len(parent["Plans"]), above.loops.high)
         return replace(below, loops=loops, is_part=True)
-    return below
+    # search_children() in la_join_target.c goes no further.
+    return replace(below, drawn_ahead=False) if "One-Time Filter" in parent else below
 
 
 def _aliases(plan: Node) -> frozenset[str]:
@@ -261,7 +267,7 @@ def _init_plan(child: Node, above: Execution, aliases: frozenset[str]) -> Execut
 
 
 def _inner(join: Node, above: Execution) -> Execution:
-    outer = next(child for child in join["Plans"] if not _is_subplan(child))
+    outer = input_of(join)
     rows = own_rows(outer, above)
     most = float("inf") if str(outer.get("Function Call", "")).startswith(_UNSEEN_LIST) else rows
     loops = above.loops.times(above.consumed).times(Range(rows if most == rows else 0.0, most))
@@ -345,7 +351,7 @@ def _consumed(parent: Node, child: Node, above: Range) -> Range:
     ):
         return _ONCE
     if kind == "Limit":
-        return above.times(Range.exactly(_share_of_limit(parent, child)))
+        return above.times(_share_of_limit(parent, child))
     if kind == "Merge Join":
         # It ends with the shorter of its inputs.
         return Range(0.0, above.high)
@@ -356,11 +362,30 @@ def _consumed(parent: Node, child: Node, above: Range) -> Range:
     return above
 
 
-def _share_of_limit(limit: Node, child: Node) -> float:
-    """Rows that are skipped are in the cost, which is interpolated between those of the input."""
+def _share_of_limit(limit: Node, child: Node) -> Range:
+    """Rows that are skipped are in the cost, which is interpolated between those of the input.
+
+    So are its InitPlans, in both costs of the Limit: SS_charge_for_initplans() in subselect.c.
+    """
     start = float(child.get("Startup Cost", 0))
     whole = float(child.get("Total Cost", 0)) - start
     if whole <= 0:
-        return min(1.0, float(limit.get("Plan Rows", 0)) / max(1.0, float(child["Plan Rows"])))
-    share = (float(limit.get("Total Cost", 0)) - start) / whole
-    return min(1.0, max(share, 0.0))
+        rows = float(limit.get("Plan Rows", 0)) / max(1.0, float(child["Plan Rows"]))
+        return Range.exactly(min(1.0, rows))
+    total = float(limit.get("Total Cost", 0))
+    least = (total - float(limit.get("Startup Cost", 0))) / whole
+    before = [one for one in limit["Plans"] if one.get("Parent Relationship") == "InitPlan"]
+    charged = Range(
+        sum(map(_cost_of_first_row, before)), sum(float(one["Total Cost"]) for one in before)
+    )
+    shares = ((total - start - cost) / whole for cost in (charged.high, charged.low))
+    low, high = (min(1.0, max(share, least if before else 0.0)) for share in shares)
+    return Range(low, high)
+
+
+def _cost_of_first_row(plan: Node) -> float:
+    """What EXISTS is taken to cost; whether one is of that is not to be seen."""
+    start, total = float(plan["Startup Cost"]), float(plan["Total Cost"])
+    if str(plan.get("Subplan Name", "")).startswith("CTE "):
+        return total
+    return start + (total - start) / max(1.0, float(plan["Plan Rows"]))

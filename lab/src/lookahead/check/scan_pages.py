@@ -5,6 +5,7 @@ Their conditions say which columns are looked up, by how many values.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from lookahead.check.conditions import columns_in, comparisons, is_computed, values_in_lists
 from lookahead.check.facts import Facts, Name, Relation
@@ -73,6 +74,8 @@ class ScanPages:
         self._outers: dict[int, _Outer] = {}
 
     def _scan(self, node: Node, table: Name, execution: Execution) -> _Scan:
+        if "Filter" in node:  # rows that the join does not return are read before
+            execution = replace(execution, row_limit=_INFINITE)
         return _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], execution)
 
     def of(self, node: Node, table: Name, execution: Execution) -> Range:
@@ -176,7 +179,7 @@ class ScanPages:
         return pages_of_lookups(lookups.times(number), each_value, layout, disorder)
 
     def _of_bitmap(self, node: Node, scan: _Scan) -> Range:
-        pages = self._of_bitmap_part(node["Plans"][-1], scan)
+        pages = self._of_bitmap_part(source_of(node), scan)
         share = scan.execution.consumed.low
         if share >= 1.0:
             return pages
@@ -249,13 +252,29 @@ class ScanPages:
             if any(map(is_computed, values)):
                 return Range(min(1.0, loops.low), loops.high), 0.0
             return Range.exactly(1.0), 0.0  # the same rows each time
-        table = self._tables[outer[0][0]]
-        column = self._facts.columns.get(table, {}).get(outer[0][1]) if table else None
+        found = {column: self._values_of(column, scan) for column in outer}
+        most = min(prod(values.high for values, _ in found.values()), loops.high)
+        # Ranges that begin or end at many values may still find the same rows.
+        equal = {
+            column
+            for one in comparisons(condition)
+            if one.operator == "="
+            for column in columns_in(one.value)
+        }
+        least = max((found[one][0].low for one in equal & found.keys()), default=0.0)
+        disorder = min(disorder for _, disorder in found.values())
+        return Range(min(max(least, min(1.0, loops.low)), most), most), disorder
+
+    def _values_of(self, outer: tuple[str, str], scan: _Scan) -> tuple[Range, float]:
+        """The same of one column."""
+        loops = scan.execution.loops
+        table = self._tables[outer[0]]
+        column = self._facts.columns.get(table, {}).get(outer[1]) if table else None
         if column is None or column.distinct is None:
             return Range(min(1.0, loops.low), loops.high), 0.0
         many = min(column.distinct, loops.high)  # a whole table has each value
         order = abs(column.correlation) if column.correlation is not None else 1.0
-        if order < _UNORDERED and outer[0] not in self._outer(scan).chosen:
+        if order < _UNORDERED and outer not in self._outer(scan).chosen:
             return Range(distinct(column.distinct, loops.low), many), 1.0 - order
         # Neighbours may well have the same value.
         relation = self._facts.relations.get(table) if table else None

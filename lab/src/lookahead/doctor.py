@@ -18,19 +18,20 @@ from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
-from lookahead.load_order import loaded_libraries, name_first, watchers_before
+from lookahead.load_order import loaded_libraries, watchers_before, way_out
 from lookahead.machine import is_server_process
 from lookahead.setting_source import altering, quoted, reset_of
 
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
+_PRELOADED = (_SHARED, _SESSION, "local_preload_libraries")
 _REASONS = "docs/troubleshooting.md: reasons."
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings
-    WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
-                   'debug_io_direct', 'shared_buffers', 'effective_cache_size',
-                   'max_parallel_maintenance_workers')
+    WHERE name IN ('shared_preload_libraries', 'session_preload_libraries',
+                   'local_preload_libraries', 'io_method', 'debug_io_direct',
+                   'shared_buffers', 'effective_cache_size', 'max_parallel_maintenance_workers')
        OR name LIKE 'pg\\_lookahead.%%'"""
 _SERVER = """
     SELECT pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery(),
@@ -39,11 +40,11 @@ _SERVER = """
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')),
            pg_catalog.inet_server_addr() IS NOT DISTINCT FROM pg_catalog.inet_client_addr()"""
-# A table that every database has; settings choose the kind of scan.
+# A table that every database has; settings choose the kind of scan, this one and no other.
 _SCANS = {
-    "index scans": ("enable_seqscan", "enable_bitmapscan"),
-    "bitmap scans": ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan"),
-    "sequential scans": ("enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"),
+    "index scans": "enable_indexscan",
+    "bitmap scans": "enable_bitmapscan",
+    "sequential scans": "enable_seqscan",
 }
 _SCAN = """
     EXPLAIN (LOOKAHEAD, FORMAT JSON)
@@ -54,6 +55,7 @@ _FALLBACKS = """
 _POLICIES = """
     SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE automatic)
     FROM {schema}.pg_lookahead_intervals"""
+_VERSION = f"SELECT extversion FROM pg_catalog.pg_extension WHERE extname = '{LIBRARY}'"
 _DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahead_device ORDER BY 1"
 
 
@@ -65,7 +67,7 @@ class Server:
     it could not be loaded later either; `denied` is that this role may not. `scans` has the reason
     why a kind of scan is left to PostgreSQL, None of one that is not; `fallbacks` counts of `scope`
     by feature and reason, `since` that time.
-    `closed` is why the extension's views may not be read.
+    `extension` is the version of the extension, `closed` why its views cannot be read.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
     maintained without anybody's call. `disks` are None of another machine. `watchers` look at
     commands, and were loaded before.
@@ -85,6 +87,7 @@ class Server:
     denied: bool = False
     scans: Mapping[str, str | None] = field(default_factory=dict)
     has_extension: bool = False
+    extension: str | None = None
     closed: str | None = None
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     since: str | None = None
@@ -145,22 +148,28 @@ def _row(connection: GuardedConnection, query: str) -> tuple[Any, ...]:
 def _reason(connection: GuardedConnection, kind: str) -> str | None:
     """Why this kind of scan is left to PostgreSQL."""
     with connection.transaction(force_rollback=True):
-        for setting in _SCANS[kind]:
-            connection.execute(f"SET LOCAL {setting} = off".encode())
+        connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        for setting in _SCANS.values():
+            value = "on" if setting == _SCANS[kind] else "off"
+            connection.execute(f"SET LOCAL {setting} = {value}".encode())
         (document,) = _row(connection, _SCAN)
-    group = document[0]["Plan"].get("Lookahead", {})
+    group = document[0]["Plan"].get("Lookahead", {"Status": "stock", "Reason": "EXPLAIN has none"})
     return str(group.get("Reason")) if group.get("Status") == "stock" else None
 
 
 def _of_extension(connection: GuardedConnection, schema: str, *, is_here: bool) -> dict[str, Any]:
     """The fields of `Server` that its views tell."""
+    (version,) = _row(connection, _VERSION)
     try:
         policies, automatic = _row(connection, _POLICIES.format(schema=schema))
         devices = _rows(connection, _DEVICES.format(schema=schema))
         fallbacks = _rows(connection, _FALLBACKS.format(schema=schema))
-    except psycopg.errors.InsufficientPrivilege as error:
-        return {"closed": server_message(error)}
+    except psycopg.Error as error:  # no right, or the views of another version
+        if connection.closed or isinstance(error, psycopg.OperationalError):
+            raise
+        return {"closed": server_message(error), "extension": version}
     return {
+        "extension": version,
         "policies": policies,
         "automatic": automatic,
         "tablespaces": tuple(Tablespace(*row) for row in devices),
@@ -195,7 +204,7 @@ def judge(server: Server) -> Iterator[Line]:
 def _library(server: Server) -> Iterator[Line]:
     places = {
         name: [one.strip(' "') for one in server.settings[name].split(",") if one.strip()]
-        for name in (_SHARED, _SESSION)
+        for name in _PRELOADED
         if name in server.settings
     }
     named = [name for name in places if LIBRARY in [PurePath(one).stem for one in places[name]]]
@@ -222,8 +231,8 @@ def _library(server: Server) -> Iterator[Line]:
                 "Install both from one version; sessions keep what they loaded.",
             )
     if len(named) > 1:
-        yield Line("note", f"{_SHARED} suffices", f"Take {LIBRARY} out of {_SESSION}.")
-    if len(places) < 2:
+        yield Line("note", f"{named[0]} suffices", f"Take {LIBRARY} out of {named[1]}.")
+    if _SHARED not in places:
         yield Line(
             "note",
             "this role may not see which libraries are loaded where, and in which order",
@@ -302,7 +311,7 @@ def _hindered(server: Server) -> Iterator[Line]:
         yield Line(
             "warning",
             f"COPY is left to PostgreSQL: loaded before {LIBRARY}: {', '.join(server.watchers)}",
-            f"To have its rows inserted in batches, {name_first()}, and restart.",
+            f"To have its rows inserted in batches: {way_out(server.watchers)}.",
         )
 
 
@@ -316,8 +325,16 @@ def _left(server: Server) -> Iterator[Line]:
     if not server.has_extension:
         where = f"in this database{_on_primary(server)}"
         yield Line("note", unknown, f"CREATE EXTENSION {LIBRARY} {where}.")
+    differs = server.extension and server.loaded not in (None, server.extension)
+    if differs:
+        yield Line(
+            "warning",
+            f"the extension in this database is {server.extension}, the library {server.loaded}",
+            f"ALTER EXTENSION {LIBRARY} UPDATE{_on_primary(server)}, or install that library.",
+        )
     if server.closed is not None:
         remedy = _grant(server, "USAGE ON its SCHEMA and SELECT on its views")
+        remedy = "See above." if differs else remedy
         yield Line("note", f"{unknown}: {server.closed}", remedy)
     for feature, reasons in server.fallbacks.items():
         told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())

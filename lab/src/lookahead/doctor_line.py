@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Literal
 
 from lookahead.device.disk import Disk
@@ -22,7 +23,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Tablespace:
-    """Where its files lie, as far as the server tells: `device` is "major:minor"."""
+    """Where its files lie, as far as the server tells: `device` is "major:minor".
+
+    `profile` is a file, None where the role may not see it, `reason` why it is not used.
+    """
 
     name: str
     device: str | None
@@ -45,25 +49,33 @@ def storage_lines(
     for one, some in names.items():
         disk = f"device {one.device}" if one.device else "no device to be seen"
         text = f"tablespace {', '.join(map(one_line, some))}: {disk}"
-        if one.profile is not None:
-            yield Line("ok", f"{text}, profile {one_line(one.profile)}")
+        if one.reason is None:
+            profile = one_line(one.profile) if one.profile else "of a name that is not shown"
+            yield Line("ok", f"{text}, profile {profile}")
         else:
-            yield Line(
-                "note",
-                f"{text}; no profile: {one_line(one.reason or 'unknown')}",
-                f"As the server's account: lookahead probe --tablespace {one_line(some[0])} "
-                f"--profile FILE; {LIBRARY}.device_profile names that file then.",
-            )
+            why = one_line(one.reason)
+            yield Line("note", f"{text}; no profile: {why}", _profile_remedy(one, some[0]))
+    devices = {one.device for one in tablespaces if one.device}
     for found in disks or ():
         yield Line("ok", one_line(found.text))
-    devices = {one.device for one in tablespaces if one.device}
-    hidden = devices - {found.device for found in disks} if disks is not None else set()
-    for device in sorted(hidden):
+        devices.discard(found.device)
+    if disks is None and devices:
+        unknown = "OS read-ahead and kind of these devices are not known from here"
+        yield Line("note", unknown, "lookahead doctor on the server's own machine says them.")
+        return
+    for device in sorted(devices):
         yield Line(
             "note",
             f"OS read-ahead and kind of device {device} are not known",
             "Its file system has none of its own, as btrfs, ZFS, overlays and NFS.",
         )
-    if disks is None and devices:
-        unknown = "OS read-ahead and kind of these devices are not known from here"
-        yield Line("note", unknown, "lookahead doctor on the server's own machine says them.")
+
+
+def _profile_remedy(place: Tablespace, name: str) -> str:
+    """What makes one; where one is ignored, that depends on why."""
+    if place.device is None or not str(place.reason).endswith("is empty"):
+        return "docs/device-profile.md: when it is ignored."
+    return (
+        f"As the server's account: lookahead probe --tablespace {quote(one_line(name))} "
+        f"--profile FILE; {LIBRARY}.device_profile names that file then."
+    )

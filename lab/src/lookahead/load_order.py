@@ -12,6 +12,8 @@ from lookahead.guarded_connection import GuardedConnection
 _WATCHERS = frozenset(
     ("citus", "pg_stat_monitor", "pg_stat_statements", "pgaudit", "sepgsql", "timescaledb")
 )
+# With another one before it the server does not start.
+_FIRST = "citus"
 # In the order in which this session got them.
 _LOADED = """
     SELECT pg_catalog.regexp_replace(file_name, '[.]so$', ''), version
@@ -31,5 +33,8 @@ def watchers_before(connection: GuardedConnection) -> tuple[str, ...]:
     return tuple(name for name in ahead if name in _WATCHERS)
 
 
-def name_first() -> str:
+def way_out(watchers: tuple[str, ...]) -> str:
+    """What can be done about those that came first."""
+    if _FIRST in watchers:
+        return f"{_FIRST} insists on being first, so COPY stays PostgreSQL's"
     return f"name {LIBRARY} first in shared_preload_libraries (docs/install.md: order of libraries)"

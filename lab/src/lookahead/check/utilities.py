@@ -15,7 +15,7 @@ from lookahead.check.statement import explain, explained_errors
 from lookahead.errors import UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
-from lookahead.load_order import name_first, watchers_before
+from lookahead.load_order import watchers_before, way_out
 
 INDEX_BUILD = "pg_lookahead.enable_index_build"
 BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
@@ -273,7 +273,7 @@ def _against_copy(
         return f"{BULK_EXTEND_SIZE} is 0"
     if ahead:
         looks = "looks" if len(ahead) == 1 else "look"
-        return f"{' and '.join(ahead)} {looks} at commands and came first: {name_first()}"
+        return f"{' and '.join(ahead)} {looks} at commands and came first: {way_out(ahead)}"
     return ""
 
 

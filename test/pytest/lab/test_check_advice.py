@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from lookahead.check.advice import Advice, Verdict, advice_lines, advise
+from lookahead.check.advice import Advice, advice_lines, advise
 from lookahead.check.conditions import is_computed
 from lookahead.check.facts import Column, Facts, Index, Memory, Relation
 from lookahead.check.measure import ARMS, CheckSample, Measurement, measurement_lines
 from lookahead.check.plan_tree import INDEX_ROWS
+from lookahead.check.verdicts import Verdict
 from lookahead.stats import ratio_of_medians
 
 _MB = 2**20

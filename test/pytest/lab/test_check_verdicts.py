@@ -43,7 +43,7 @@ _TABLES = """
 _BATCHES = "NO: its rows would be inserted in larger batches, but"
 _ONLY_WITH_INSERTS = (
     "LITTLE: inserting: its rows (about 50,000) would be inserted in batches, but that is "
-    "switched off (pg_lookahead.enable_bulk_insert, or the library)"
+    "switched off (pg_lookahead.{} is off)"
 )
 
 
@@ -164,7 +164,8 @@ def test_inserts_switched_off(server: WatchedServer, statement: str, verdict: st
         outcome = run_command("check", statement, "--dsn", dsn)
         assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
         reads = "NO" if switch == "enabled" else "LITTLE"
-        assert outcome.stdout.startswith(verdict.replace("LITTLE", reads))
+        expected = verdict.replace("LITTLE", reads).format(switch)
+        assert outcome.stdout.startswith(expected), outcome.stdout
 
 
 @pytest.mark.parametrize(

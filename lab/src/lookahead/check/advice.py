@@ -10,28 +10,16 @@ nested loop that draws rows ahead by what all of them do.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import Any, Literal
+from typing import Any
 
 from lookahead.check.facts import Facts, Memory, Name, Place, Relation
+from lookahead.check.inserts import Inserting, with_inserts
 from lookahead.check.page_ranges import Range
-from lookahead.check.plan_tree import Execution, Node, executions, input_of, plan_nodes, table_of
+from lookahead.check.plan_tree import Execution, Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, is_all_visible
+from lookahead.check.verdicts import VERDICTS, Conclusion, Verdict
 from lookahead.formats import one_line, server_size
 
-Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
-_Conclusion = tuple[Verdict, str]
-VERDICTS: Mapping[Verdict, str] = {
-    "yes": "YES",
-    "when cold": "WHEN COLD",
-    "little": "LITTLE",
-    "no": "NO",
-    "unknown": "DON'T KNOW",
-}
-# Of several reasons the last one counts: what gains somewhere gains.
-_RANKS: tuple[Verdict, ...] = ("no", "little", "unknown", "when cold", "yes")
-# Where the command puts what EXPLAIN says of the rows of CREATE TABLE AS, which no node inserts.
-NEW_TABLE = "New Table"
-BULK_INSERT = "pg_lookahead.enable_bulk_insert"
 _INSIDE = "statements inside functions are not seen ({names}): check them by themselves"
 
 # The first entries of an index scan go through stock's code, small tables too (docs/explain.md).
@@ -39,8 +27,6 @@ _FEW_PAGES = 16
 _WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
 # Of bitmap heap scans: of more pages than that they gained nothing at a large OS read-ahead.
 _MOST_PAGES = 0.75
-# Rows from which on inserting them in batches is worth a verdict: the first 32 are not batched.
-_FEW_ROWS = 1000
 # What is read ahead is worth a verdict if it is at least that share of all that is read.
 _WORTH_SHARE = 0.1
 _NOT_KNOWN = (
@@ -149,7 +135,12 @@ class _Pages:
         return is_few or self.doubt is not None
 
 
-def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ()) -> Advice:
+def advise(
+    plan: Mapping[str, Any],
+    facts: Facts,
+    functions: Sequence[str] = (),
+    inserting: Inserting | None = None,
+) -> Advice:
     """Advice for a plan of EXPLAIN (VERBOSE, LOOKAHEAD, FORMAT JSON)."""
     tables = {str(node["Alias"]): table_of(node) for node in plan_nodes(plan) if "Alias" in node}
     scans = ScanPages(facts, tables)
@@ -163,7 +154,9 @@ def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ())
         for node in plan_nodes(plan)
         if str(node["Node Type"]).endswith("Scan") and (table_of(node) or "Lookahead" in node)
     )
-    verdict, conclusion = _with_inserts(_conclude(nodes, facts.memory), plan)
+    verdict, conclusion = with_inserts(
+        _conclude(nodes, facts.memory), plan, inserting or Inserting()
+    )
     if functions and verdict in ("no", "little", "unknown"):
         verdict, conclusion = "unknown", _INSIDE.format(names=", ".join(functions))
     return Advice(nodes, verdict, conclusion, tuple(functions))
@@ -249,34 +242,7 @@ def _no_gain_each(each: Range, against: str) -> str | None:
     return f"each execution reads few pages of the table, and none looks ahead to the next one{why}"
 
 
-def _with_inserts(reading: _Conclusion, plan: Mapping[str, Any]) -> _Conclusion:
-    """What is to be said, too, of rows that the plan inserts."""
-    verdict, text = reading
-    for node in plan_nodes(plan):
-        if NEW_TABLE in node:  # that no node inserts into
-            found = _conclude_insert(int(node.get("Plan Rows", 0)), node[NEW_TABLE])
-        elif node.get("Operation") == "Insert":
-            rows = int(input_of(node).get("Plan Rows", 0))
-            found = _conclude_insert(rows, node.get("Lookahead"))
-        else:
-            continue
-        verdict = max(verdict, found[0], key=_RANKS.index)
-        text = f"inserting: {found[1]}; reading: {text}"
-    return verdict, text
-
-
-def _conclude_insert(rows: int, group: Mapping[str, Any] | None) -> _Conclusion:
-    batches = f"its rows (about {rows:,}) would be inserted in batches"
-    if rows < _FEW_ROWS:
-        return "little", f"too few rows to gain from batches (about {rows:,})"
-    if group is None or group.get("Reason") == "disabled":
-        return "no", f"{batches}, but that is switched off ({BULK_INSERT}, or the library)"
-    if group.get("Status") == "stock":
-        return "no", f"PostgreSQL inserts its rows one by one: {group.get('Reason')}"
-    return "yes", batches
-
-
-def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
+def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> Conclusion:
     if not nodes:
         return "no", "the plan reads no table"
     attached = [node for node in nodes if node.attached]
@@ -307,7 +273,7 @@ def _not_known(gaining: list[NodeAdvice]) -> str:
     return _NOT_KNOWN if is_counted else _NOT_COUNTED
 
 
-def _conclude_gain(gaining: list[NodeAdvice], about: str, memory: Memory) -> _Conclusion:
+def _conclude_gain(gaining: list[NodeAdvice], about: str, memory: Memory) -> Conclusion:
     """Of scans that have enough to read ahead: whether that is waited for."""
     join = _BY_JOIN if any(node.by_join for node in gaining) else ""
     tables = {node.relation: node.table for node in gaining if node.table is not None}
@@ -339,7 +305,7 @@ def _at_least(node: NodeAdvice) -> int:
     return (node.estimated_pages if node.estimated_pages is not None else node.least_pages) or 0
 
 
-def _conclude_no_gain(attached: list[NodeAdvice]) -> _Conclusion:
+def _conclude_no_gain(attached: list[NodeAdvice]) -> Conclusion:
     """Of scans that would be read ahead, none of which would gain; the largest says why."""
     if all(node.table is not None and node.table.is_cached for node in attached):
         return "no", "what it reads is in shared buffers now"

@@ -1,10 +1,13 @@
 """One statement on a server: explained within a read-only transaction, and advised on."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from lookahead.check.advice import NEW_TABLE, Advice, advise
+from lookahead.check.advice import Advice, advise
 from lookahead.check.facts import CachedBytes, add_index_rows, cached_bytes, collect_facts
+from lookahead.check.inserts import NEW_TABLE, inserting
+from lookahead.check.sql_text import code_of
 from lookahead.check.statement import (
     PLANNING_LIMIT_S,
     explain,
@@ -16,6 +19,7 @@ from lookahead.check.utilities import advise_utility
 from lookahead.guarded_connection import GuardedConnection
 
 _STATEMENTS = "Statements"
+_NO_DATA = re.compile(r"\bwith\s+no\s+data[\s;]*\Z", re.IGNORECASE | re.ASCII)
 
 
 def advise_on(
@@ -38,7 +42,10 @@ def advise_on(
             if "Lookahead" in document:
                 document["Plan"][NEW_TABLE] = document["Lookahead"]
         plan = {"Node Type": _STATEMENTS, "Plans": plans}
+        if NEW_TABLE in plans[0] and _NO_DATA.search(code_of(statement)):
+            return plan, Advice((), "no", "WITH NO DATA executes nothing")
         facts = collect_facts(connection, plan, (cached or cached_bytes)(connection))
         functions = unseen_functions(connection, plans)
+        inserts = inserting(connection, plan)
         add_index_rows(connection, statement, plans)
-        return plan, advise(plan, facts, functions)
+        return plan, advise(plan, facts, functions, inserts)

@@ -9,16 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lookahead.check.advice import BULK_INSERT, Advice, Verdict
+from lookahead.check.advice import Advice
+from lookahead.check.inserts import is_doubtful
 from lookahead.check.sql_text import BEGIN, END, NAME, code_of
 from lookahead.check.statement import explain, explained_errors
+from lookahead.check.switches import (
+    BULK_EXTEND_SIZE,
+    BULK_INSERT,
+    require_writing,
+    switches_of,
+    what_is_off,
+)
+from lookahead.check.verdicts import Verdict
 from lookahead.errors import UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.load_order import watchers_before, way_out
 
 INDEX_BUILD = "pg_lookahead.enable_index_build"
-BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
 # Builds of fewer rows take a few milliseconds by either code. Arbitrary.
 _FEW_ROWS = 10_000
 # ASCII: other blanks are letters to PostgreSQL.
@@ -114,14 +122,6 @@ _FACTS = f"""
     JOIN pg_catalog.pg_class leaf ON leaf.oid = part.relid
     WHERE named.oid = %s::pg_catalog.oid GROUP BY named.oid"""
 _RESOLVE = "SELECT %s::pg_catalog.regclass::pg_catalog.oid"
-_SETTINGS = """
-    SELECT name, CASE name WHEN 'maintenance_work_mem' THEN setting::pg_catalog.int4 >= 2048
-                           ELSE setting NOT IN ('off', '0') END
-    FROM pg_catalog.pg_settings
-    WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
-                   'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
-                   'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers',
-                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')"""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     kind, rows, is_unknown, *more = facts
     rows = None if is_unknown else float(rows or 0)
     table = _Table(one_line(match["table"]), kind, rows, *more)
-    switches = dict(connection.execute(_SETTINGS).fetchall())
+    switches = switches_of(connection)
     is_copy_to = copy is not None and copy["direction"].lower() == "to"
     if table.kind not in ("rpm" if is_copy_to else "rp" if copy else "rpmiI"):
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
@@ -176,20 +176,20 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     if "method" in match.groupdict():
         key = connection.execute(_KEY, (*named, match["key"])).fetchone() if match["key"] else (1,)
         table = replace(table, fit=key and key[0])
-    if refusal := _refusal(table, match, switches):
+    require_writing(switches)
+    if refusal := _refusal(table, match):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:
         if reason := _against_copy(table, copy, switches, watchers_before(connection)):
             return Advice((), "no", f"{_BATCHES}, but {reason}")
+        if is_doubtful(connection, *named):
+            table = replace(table, is_doubtful=True)
         return Advice((), *_of_copy(connection, table, copy))
     return Advice((), *_of_build(table, match, switches))
 
 
-def _refusal(table: _Table, match: re.Match[str], switches: Mapping[str, Any]) -> str:
+def _refusal(table: _Table, match: re.Match[str]) -> str:
     """Why PostgreSQL would refuse the command; "" where nothing is known."""
-    for name in ("default_transaction_read_only", "in_hot_standby"):
-        if switches.get(name):
-            return f"{name} is on"
     if "method" in match.groupdict() and not table.is_owned:
         return f"this role does not own {table.name}"
     if "method" in match.groupdict() and table.fit is None:
@@ -210,7 +210,7 @@ def _of_build(
         return "no", f"ONLY {table.name} builds nothing: its partitions have the rows"
     if not is_reindex and method != "btree":
         return "no", f"only btree indexes are built by pg_lookahead, not {one_line(method)}"
-    if off := _off(INDEX_BUILD, switches):
+    if off := what_is_off(INDEX_BUILD, switches):
         return "no", f"index builds are left to PostgreSQL: {off}"
     for name, value in _TOO_LITTLE.items():
         if not switches[name]:
@@ -262,7 +262,7 @@ def _against_copy(
     table: _Table, match: re.Match[str], switches: Mapping[str, Any], ahead: tuple[str, ...]
 ) -> str:
     """Why it is left to PostgreSQL; "" where nothing is known to be in the way."""
-    if off := _off(BULK_INSERT, switches):
+    if off := what_is_off(BULK_INSERT, switches):
         return off
     if option := _COPY_OPTION.search(_COLUMN_LIST.sub("", _rest(match))):
         return f"a COPY with {option[0].upper()} is left to PostgreSQL"
@@ -281,11 +281,3 @@ def _rest(match: re.Match[str]) -> str:
     """What follows of the command, without quoted names; a column is right behind its dot."""
     rest = code_of(match.string)[match.end() :]
     return _BEHIND_DOT.sub(".", rest.partition(";")[0])
-
-
-def _off(switch: str, switches: Mapping[str, Any]) -> str:
-    """Which setting is in the way; "" if none is."""
-    if switches.get("pg_lookahead.disable"):
-        return "pg_lookahead.disable is on"
-    off = [name for name in ("pg_lookahead.enabled", switch) if not switches.get(name)]
-    return f"{off[0]} is off" if off else ""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import psycopg
 
-from lookahead.check.advice import VERDICTS, Verdict
 from lookahead.check.facts import CachedBytes, cached_bytes
 from lookahead.check.opinion import advise_on
 from lookahead.check.statement import PLANNING_LIMIT_S
 from lookahead.check.target import connect
+from lookahead.check.verdicts import VERDICTS, Verdict
 from lookahead.errors import LabError, UnavailableError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import find_member, server_message

@@ -207,7 +207,8 @@ _VOLATILE = """
     CREATE OPERATOR v.>>> (LEFTARG = v.odd, RIGHTARG = v.odd, FUNCTION = v.less);
     CREATE OPERATOR CLASS v.odds DEFAULT FOR TYPE v.odd USING btree AS OPERATOR 1 v.<<<,
         OPERATOR 3 v.===, OPERATOR 5 v.>>>, FUNCTION 1 v.sorts(v.odd, v.odd);
-    CREATE TABLE v.ordered (o v.odd);
+    CREATE TABLE v.ordered (o v.odd, os v.odd[]);
+    CREATE TABLE v.wrapped (w v.ordered);
     CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
     CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;
@@ -262,6 +263,10 @@ def volatile(server: WatchedServer) -> WatchedServer:
         (f"SELECT {'-(' * 50}v.f(a){')' * 50} FROM v.t", "v.f(integer)"),
         ("SELECT a FROM v.t TABLESAMPLE SYSTEM (v.f(5))", "v.f(integer)"),
         ("SELECT o FROM v.ordered ORDER BY o", "v.sorts(v.odd,v.odd)"),
+        ("SELECT os FROM v.ordered ORDER BY os", "v.sorts(v.odd,v.odd)"),
+        ("SELECT greatest(os, os) FROM v.ordered", "v.sorts(v.odd,v.odd)"),
+        ("SELECT w FROM v.wrapped ORDER BY w", "v.sorts(v.odd,v.odd)"),
+        ("SELECT h FROM v.ordered AS h ORDER BY h", "v.sorts(v.odd,v.odd)"),
     ],
 )
 def test_volatile_functions_are_not_called(
@@ -314,15 +319,18 @@ def test_other_functions_are_called(volatile: WatchedServer, statement: str) -> 
     assert "read-only, rolled back; what functions do beside tables" in outcome.stdout
 
 
+@pytest.mark.parametrize(
+    "node", [{"Node Type": "Foreign Scan"}, {"Custom Plan Provider": "Citus Adaptive"}]
+)
 def test_a_foreign_table_is_not_read(
-    volatile: WatchedServer, monkeypatch: pytest.MonkeyPatch
+    volatile: WatchedServer, monkeypatch: pytest.MonkeyPatch, node: dict[str, str]
 ) -> None:
     """What its server executes, a program for example, is not undone; no wrapper is needed here."""
-    plan = {"Node Type": "Foreign Scan", "Plans": [{"Node Type": "Foreign Scan"}]}
+    plan = {"Node Type": "Append", "Plans": [{"Node Type": "Custom Scan", **node}]}
     monkeypatch.setattr("lookahead.commands.check.advise_on", lambda *_: (plan, None))
     outcome = _check(volatile, "SELECT 1", "--measure")
     assert outcome.status is ExitStatus.USAGE
-    assert "error: the statement reads a foreign table" in outcome.stderr
+    assert "error: the statement reads tables of other servers" in outcome.stderr
     scan = {"Node Type": "Foreign Scan", "Schema": "public", "Relation Name": "far"}
     with pytest.raises(UsageError, match="reads no table of this server"):
         cold_maker("", scan)

@@ -76,11 +76,11 @@ _WITH_STATEMENTS = """
     WHERE called.schema IN ('', n.nspname)
       AND (l.lanname NOT IN ('internal', 'c') OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
-# A value that is made of text or JSON is checked in all of its parts: of domains, records, arrays
-# and ranges, each of whatever the others are made of.
-_DOMAIN_CHECKS = """
+# Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
+# all of these parts a value that is made of text or JSON is checked, and values are compared.
+_PARTS = """
     WITH RECURSIVE part AS (
-        SELECT pg_catalog.unnest(%s::pg_catalog.oid[]) AS oid
+        SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
         UNION
         SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
             LATERAL (
@@ -90,11 +90,12 @@ _DOMAIN_CHECKS = """
                           WHERE attrelid = whole.typrelid AND attnum > 0 AND NOT attisdropped
                 UNION ALL SELECT rngsubtype FROM pg_catalog.pg_range
                           WHERE whole.oid IN (rngtypid, rngmultitypid)) AS within
-        WHERE within.oid <> 0)
+        WHERE within.oid <> 0)"""
+_DOMAIN_CHECKS = f"""{_PARTS}
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
     WHERE contypid IN (SELECT oid FROM part WHERE oid <> 0) AND conbin IS NOT NULL"""
-_VOLATILE = """
-    WITH called AS (
+_VOLATILE = f"""{_PARTS},
+    called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
         UNION SELECT oprcode FROM pg_catalog.pg_operator
               WHERE oid = ANY (%(operators)s::pg_catalog.oid[])
@@ -104,9 +105,8 @@ _VOLATILE = """
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[])
         UNION SELECT amproc FROM pg_catalog.pg_amproc
               JOIN pg_catalog.pg_opfamily f ON f.oid = amprocfamily
-              WHERE amproc >= 16384 AND opfmethod IN (403, 405)
-                AND (amproclefttype = ANY (%(types)s::pg_catalog.oid[])
-                     OR amprocrighttype = ANY (%(types)s::pg_catalog.oid[])))
+              JOIN part ON part.oid IN (amproclefttype, amprocrighttype)
+              WHERE amproc >= 16384 AND opfmethod IN (403, 405))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""
@@ -261,7 +261,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
     seen: set[int] = set()
     while types := _numbers(_TYPES, texts) - seen:
         seen |= types
-        texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, [list(types)])]
+        texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, {"types": list(types)})]
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),

@@ -205,9 +205,9 @@ def _measure(
 
 
 def _refuse_volatile(dsn: str, plan: dict[str, Any], statement: str) -> None:
-    if any(node["Node Type"] == "Foreign Scan" for node in plan_nodes(plan)):
+    if any(map(_is_elsewhere, plan_nodes(plan))):
         raise UsageError(
-            "the statement reads a foreign table, and what that executes is not undone",
+            "the statement reads tables of other servers, and what these execute is not undone",
             "--allow-volatile executes it nevertheless; without --measure it is not executed.",
         )
     with connect(dsn) as connection, read_only(connection):
@@ -219,6 +219,12 @@ def _refuse_volatile(dsn: str, plan: dict[str, Any], statement: str) -> None:
             "A read-only transaction does not undo what they do beside tables. --allow-volatile "
             "executes it nevertheless; without --measure it is not executed at all.",
         )
+
+
+def _is_elsewhere(node: Mapping[str, Any]) -> bool:
+    """Whether another server executes what the node returns."""
+    is_citus = str(node.get("Custom Plan Provider", "")).startswith("Citus")
+    return is_citus or node["Node Type"] == "Foreign Scan"
 
 
 def _refuse_to_execute(plan: dict[str, Any], statement: str) -> None:

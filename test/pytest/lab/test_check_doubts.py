@@ -201,6 +201,10 @@ def test_an_execution_that_fails(server: WatchedServer) -> None:
         ("CREATE INDEX ON kinds (list)", "NO: PostgreSQL builds indexes whose first column"),
         ("REINDEX INDEX kinds_mood", "NO: PostgreSQL builds indexes whose first column"),
         ("REINDEX TABLE pg_class", "NO: pg_class is PostgreSQL's own"),
+        ("REINDEX TABLE pg_toast.pg_toast_1255", "NO: pg_toast.pg_toast_1255 is PostgreSQL's own"),
+        ("CREATE INDEX IF NOT EXISTS keys ON kinds (name)", "NO: there is such a name, so IF NOT"),
+        ("CREATE INDEX IF NOT EXISTS new ON kinds (name)", "YES: "),
+        ("CREATE INDEX CONCURRENTLY ON kinds (name)", "YES: "),
         ("CREATE INDEX ON kinds (positive)", "DON'T KNOW: about 20,000 rows of kinds"),
         ("CREATE INDEX ON kinds (lower(name))", "DON'T KNOW: about 20,000 rows of kinds"),
         ("CREATE INDEX ON kinds (name text_pattern_ops)", "DON'T KNOW: about 20,000 rows of"),
@@ -251,6 +255,22 @@ def test_collations_that_leave_a_build_to_postgresql(
     assert outcome.stdout.startswith(verdict), outcome.stdout
 
 
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("CREATE INDEX CONCURRENTLY ON kinds (name)", "NO: CONCURRENTLY is left"),
+        ("REINDEX (CONCURRENTLY) TABLE kinds", "NO: CONCURRENTLY is left"),
+        ("REINDEX (CONCURRENTLY off) TABLE big", "YES: "),
+        ("CREATE INDEX ON kinds (name)", "YES: "),
+    ],
+)
+def test_builds_in_serializable_transactions(
+    server: WatchedServer, statement: str, verdict: str
+) -> None:
+    outcome = _check(server, statement, "default_transaction_isolation=serializable")
+    assert outcome.stdout.startswith(verdict), outcome.stdout
+
+
 def test_little_memory_for_a_build(server: WatchedServer) -> None:
     outcome = _check(server, "CREATE INDEX ON kinds (name)", "maintenance_work_mem=1MB")
     assert outcome.stdout.startswith("NO: index builds are left to PostgreSQL: maintenance_work")
@@ -261,6 +281,8 @@ def test_little_memory_for_a_build(server: WatchedServer) -> None:
     [
         ("CREATE INDEX ON kinds (name", "", "syntax error at end of input"),
         ("CREATE INDEX ON kinds (nope)", "", "kinds has no column nope"),
+        ("CREATE INDEX keys ON kinds (name)", "", "there is a keys already"),
+        ("CREATE INDEX CONCURRENTLY ON par (b)", "", "par is partitioned, and CONCURRENTLY"),
         ("CREATE INDEX ON kinds (name)", "role=clerk", "this role does not own kinds"),
         ("COPY made (id, nope) FROM STDIN", "", 'column "nope" of relation "made" does not exist'),
         ("COPY made (twice) FROM STDIN", "", 'cannot insert a non-DEFAULT value into column "twi'),

@@ -52,6 +52,8 @@ class _Server:
             found = [([_PLAN],)]
         elif "tgqual" in query:
             found = []
+        elif "is_taken" in query:
+            found = [(False,)]
         elif "parse_ident" in query:
             found = [(2,)]
         elif "regclass" in query and values and isinstance(values[0], str):

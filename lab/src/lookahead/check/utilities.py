@@ -32,17 +32,17 @@ _FEW_ROWS = 10_000
 # ASCII: other blanks are letters to PostgreSQL.
 _FLAGS = re.IGNORECASE | re.ASCII
 _TABLE = rf"(?P<table>{NAME}(?:\s*\.\s*{NAME})*)\s*"
-_CONCURRENTLY = rf"(?:concurrently{END}\s*)?"
+_CONCURRENTLY = rf"(?P<concurrently>concurrently{END}\s*)?"
 _CREATE_INDEX = re.compile(
-    rf"\s*create\s+(?:unique\s+)?index{END}\s*{_CONCURRENTLY}(?:if\s+not\s+exists{END}\s*)?"
-    rf"(?:{NAME}\s*)??on{END}\s*(?P<only>only{END}\s*)?{_TABLE}(?:\*\s*)?"
+    rf"\s*create\s+(?:unique\s+)?index{END}\s*{_CONCURRENTLY}(?P<spared>if\s+not\s+exists{END}\s*)?"
+    rf"(?:(?P<index>{NAME})\s*)??on{END}\s*(?P<only>only{END}\s*)?{_TABLE}(?:\*\s*)?"
     rf"(?:using{END}\s*(?P<method>{NAME})\s*)?\("
     rf"(?:\s*(?P<key>{NAME})\s*(?:(?:asc|desc){END}\s*)?(?:nulls\s+(?:first|last){END}\s*)?"
     r"(?=[,)]))?",
     _FLAGS,
 )
 _REINDEX = re.compile(
-    rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
+    rf"\s*reindex{END}\s*(?:\((?P<options>[^)]*)\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
     r"(?:;\s*)?\Z",
     _FLAGS,
 )
@@ -51,6 +51,7 @@ _COPY = re.compile(
     rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}',
     _FLAGS,
 )
+_OPTION = re.compile(r"\bconcurrently\b(?!\s*(?:off|false|0)\b)", _FLAGS)
 _BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
 # A column of this name has a table's before it.
 _WHERE = re.compile(rf"{BEGIN}(?<!\.)where{END}", _FLAGS)
@@ -80,6 +81,11 @@ _KEY = f"""
     SELECT {_FIT} FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = %s::pg_catalog.oid AND a.attnum > 0
       AND a.attname = (pg_catalog.parse_ident(%s))[1]"""
+# An index lies in the schema of its table.
+_TAKEN = """
+    SELECT pg_catalog.count(*) > 0 AS is_taken FROM pg_catalog.pg_class
+    WHERE relname = (pg_catalog.parse_ident(%s))[1] AND relnamespace = (
+        SELECT relnamespace FROM pg_catalog.pg_class WHERE oid = %s::pg_catalog.oid)"""
 _INSERT = (
     "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT {} FROM pg_catalog.generate_series(1, 1000)"
 )
@@ -133,6 +139,7 @@ class _Table:
     where an index is made that of its first column; `part_kinds` are those of partitions.
     `is_doubtful` is one with rules, which EXPLAIN of an INSERT follows and COPY does not, or of
     which a row may call a user's function, be it of a type, beside the table's own triggers.
+    `has_index` says that the name of an index to be made is taken.
     """
 
     name: str
@@ -145,6 +152,7 @@ class _Table:
     is_owned: bool
     has_row_security: bool
     is_doubtful: bool
+    has_index: bool = False
 
 
 def advise_utility(connection: GuardedConnection, statement: str) -> Advice | None:
@@ -159,39 +167,52 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return None
     with explained_errors(statement), connection.users_names():
         connection.require_single(statement.encode())
-        (named,) = connection.execute(_RESOLVE, (match["table"],)).fetchall()
-    facts = connection.execute(_FACTS, named).fetchone()
-    if facts is None:  # dropped meanwhile
-        raise UsageError(f"there is no table {one_line(match['table'])}", "Check its name.")
-    kind, rows, is_unknown, *more = facts
-    rows = None if is_unknown else float(rows or 0)
-    table = _Table(one_line(match["table"]), kind, rows, *more)
+        ((oid,),) = connection.execute(_RESOLVE, (match["table"],)).fetchall()
+    table = _table(connection, match, oid)
     switches = switches_of(connection)
     is_copy_to = copy is not None and copy["direction"].lower() == "to"
-    if table.kind not in ("rpm" if is_copy_to else "rp" if copy else "rpmiI"):
+    if table.kind not in ("rpm" if is_copy_to else "rp" if copy else "rpmiIt"):
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
     if is_copy_to:
         whole = "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
         return Advice((), "no", whole)
-    if "method" in match.groupdict():
-        key = connection.execute(_KEY, (*named, match["key"])).fetchone() if match["key"] else (1,)
-        table = replace(table, fit=key and key[0])
+    if table.has_index and match["spared"]:
+        return Advice((), "no", "there is such a name, so IF NOT EXISTS makes no index")
     require_writing(switches)
     if refusal := _refusal(table, match):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:
         if reason := _against_copy(table, copy, switches, watchers_before(connection)):
             return Advice((), "no", f"{_BATCHES}, but {reason}")
-        if is_doubtful(connection, *named):
+        if is_doubtful(connection, oid):
             table = replace(table, is_doubtful=True)
         return Advice((), *_of_copy(connection, table, copy))
     return Advice((), *_of_build(table, match, switches))
+
+
+def _table(connection: GuardedConnection, match: re.Match[str], oid: int) -> _Table:
+    """What is named."""
+    facts = connection.execute(_FACTS, (oid,)).fetchone()
+    if facts is None:  # dropped meanwhile
+        raise UsageError(f"there is no table {one_line(match['table'])}", "Check its name.")
+    kind, rows, is_unknown, *more = facts
+    table = _Table(one_line(match["table"]), kind, None if is_unknown else float(rows or 0), *more)
+    if "method" not in match.groupdict():
+        return table
+    key = connection.execute(_KEY, (oid, match["key"])).fetchone() if match["key"] else (1,)
+    taken = connection.execute(_TAKEN, (match["index"], oid)).fetchone()
+    is_taken = bool(match["index"] and taken and taken[0])
+    return replace(table, fit=key and key[0], has_index=is_taken)
 
 
 def _refusal(table: _Table, match: re.Match[str]) -> str:
     """Why PostgreSQL would refuse the command; "" where nothing is known."""
     if "method" in match.groupdict() and not table.is_owned:
         return f"this role does not own {table.name}"
+    if table.has_index:
+        return f"there is a {one_line(match['index'])} already"
+    if "method" in match.groupdict() and match["concurrently"] and table.kind == "p":
+        return f"{table.name} is partitioned, and CONCURRENTLY is not for such tables"
     if "method" in match.groupdict() and table.fit is None:
         return f"{table.name} has no column {one_line(match['key'])}"
     if "direction" in match.groupdict() and table.has_row_security:
@@ -203,6 +224,7 @@ def _of_build(
     table: _Table, match: re.Match[str], switches: Mapping[str, Any]
 ) -> tuple[Verdict, str]:
     is_reindex = "method" not in match.groupdict()
+    is_concurrent = match["concurrently"] or _OPTION.search(match.groupdict().get("options") or "")
     method = "" if is_reindex else (match["method"] or "btree").strip('"').lower()
     if is_reindex and table.fit is None:
         return "no", f"only btree indexes are built by pg_lookahead, and {table.name} has none"
@@ -215,6 +237,8 @@ def _of_build(
     for name, value in _TOO_LITTLE.items():
         if not switches[name]:
             return "no", f"index builds are left to PostgreSQL: {name} is {value}"
+    if is_concurrent and switches.get("default_transaction_isolation"):
+        return "no", "CONCURRENTLY is left to PostgreSQL where transactions are serializable"
     if table.is_catalog:
         return "no", f"{table.name} is PostgreSQL's own, and its indexes are left to PostgreSQL"
     if table.fit == 0:

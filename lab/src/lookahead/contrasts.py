@@ -46,14 +46,15 @@ def differences(first: ResultDocument, second: ResultDocument) -> list[str]:
 def remarks(first: ResultDocument, second: ResultDocument) -> Iterator[str]:
     """What differs, or is missing, and does not forbid a comparison."""
     facts = {
-        "library": (first.software.library_sha256, second.software.library_sha256),
+        "server": (first.software.server_source, second.software.server_source),
+        "library": tuple(one.software.library_sha256[:_SHORT_HASH] for one in (first, second)),
         "lookahead": (first.software.lab_version, second.software.lab_version),
         "kernel": (first.machine.kernel, second.machine.kernel),
         "seed": (str(first.parameters.seed), str(second.parameters.seed)),
     }
     for name, (before, after) in facts.items():
         if before != after:
-            yield f"{name}: {before[:_SHORT_HASH]} / {after[:_SHORT_HASH]}"
+            yield f"{name}: {before} / {after}"
     if first.software.library_sha256 == second.software.library_sha256:
         yield "both results are of the same library"
     for which, document in (("first", first), ("second", second)):

@@ -29,7 +29,8 @@ RESAMPLES = 4000
 VERDICT_PAIRS = 6
 # With one pair the interval has no width, with two it is the range of two ratios: none is shown.
 _INTERVAL_PAIRS = 3
-# An interval within that says that the arms do not differ by anything that a user would notice.
+# An interval within that, around 1, says that the arms do not differ by anything that a user would
+# notice. One that is beside 1 shows a difference, however small, and is told as one.
 _ALIKE = (0.95, 1.05)
 
 

@@ -24,6 +24,7 @@ _TABLES = f"""
     CREATE INDEX ON lists (a, list);
     CREATE TABLE names AS {_ROWS}; CREATE INDEX ON names (name);
     CREATE INDEX ON names (a, name text_pattern_ops);
+    CREATE TABLE chars AS SELECT *, a::char(9) AS padded FROM big; CREATE INDEX ON chars (padded);
     CREATE TABLE sums AS {_ROWS}; CREATE INDEX ON sums ((a + 1));
     CREATE TABLE keys AS SELECT x, y, ARRAY[y] AS list, y::varchar(9) AS name, y::positive AS pos
         FROM generate_series(1, 2000) AS x, LATERAL (SELECT 1 + (x * 7919 % 29999) AS y) AS s;
@@ -62,6 +63,12 @@ _LOOPS = {
     "no NULL": (_INDEX, "big JOIN keys ON a = y AND a IS NOT NULL", _AHEAD),
     "arrays": (_INDEX, "lists JOIN keys ON lists.list = keys.list", "inner side"),
     "varchar": (_INDEX, "names JOIN keys ON names.name = keys.name", _AHEAD),
+    "char": (_INDEX, "chars JOIN keys ON padded = keys.name", _AHEAD),
+    "on a condition": (
+        _INDEX,
+        "keys LEFT JOIN LATERAL (SELECT pad FROM big WHERE a = y AND x > 9 LIMIT 1) AS one ON true",
+        "inner side",
+    ),
     "domain": (_INDEX, "big JOIN keys ON a = keys.pos", _AHEAD),
     "expression": (_INDEX, "sums JOIN keys ON a + 1 = y", _AHEAD),
     "max": (
@@ -120,7 +127,7 @@ def test_loops(server: WatchedServer, name: str) -> None:
     with server.connect() as connection:
         for setting in settings.split():
             connection.execute("SELECT set_config(%s, %s, false)", setting.split("="))
-        for table in ("big", "hashed", "two", "three", "lists", "names", "sums"):
+        for table in ("big", "hashed", "two", "three", "lists", "names", "chars", "sums"):
             connection.execute(f"SELECT pg_lookahead_evict('{table}')")
         plan = explain(connection, statement)
     (group,) = (node["Lookahead"] for node in nodes(plan) if node["Node Type"] == "Nested Loop")

@@ -1,5 +1,6 @@
 """What `lookahead check` makes of plans with subqueries, filters and limits in odd places."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -159,3 +160,24 @@ def test_a_loop_over_what_is_executed_on_a_condition(key: dict[str, str]) -> Non
     inner = _node("Result", 1, {**_index("(big.a = keys.y)", 1), **_outer()}, **key)
     advice = advise(_loop(inner, 2_000), _facts())
     assert advice.verdict == ("little" if key else "when cold")
+
+
+@pytest.mark.parametrize("keys", [8, 9])
+def test_an_index_of_many_keys(keys: int) -> None:
+    """The library looks up by eight of them at most."""
+    facts = _facts()
+    columns = tuple(Column(f"c{number}", 0.0, _ROWS) for number in range(keys))
+    wide = replace(facts, indexes={("shop", "wide"): Index("btree", columns)})
+    key = " AND ".join(f"(big.{one.name} = keys.y)" for one in columns)
+    advice = advise(_loop(_index(f"({key})", 1, "wide"), 2_000), wide)
+    assert advice.verdict == ("when cold" if keys == 8 else "little")
+
+
+def test_a_subquery_does_not_choose_rows_of_the_scan_around_it() -> None:
+    """Its own condition is none of that scan's: it looks as many values up as a join does."""
+    called = _called(_index("(big.a = keys.y)", 1), "SubPlan")
+    called["Subplan Name"] = "SubPlan 1"
+    outer = {**_scan("keys", 2_000, Output=["(SubPlan 1)"]), "Plans": [called]}
+    assert _pages(advise(outer, _facts())) == _pages(
+        advise(_loop(_index("(big.a = keys.y)", 1), 2_000), _facts())
+    )

@@ -41,7 +41,10 @@ def _timed(document: ResultDocument, factors: dict[str, float]) -> ResultDocumen
 
 
 def _of_other_library(document: ResultDocument) -> ResultDocument:
-    return replace(document, software=replace(document.software, library_sha256="cd" * 32))
+    software = replace(
+        document.software, library_sha256="cd" * 32, server_source="/a/very/long/path"
+    )
+    return replace(document, software=software)
 
 
 def test_the_same_result_has_not_changed(compare_with: Callable[..., Outcome]) -> None:
@@ -80,12 +83,15 @@ def test_a_slower_machine_shows_in_stocks_arm_and_not_in_the_gain(
         assert one.estimate.low <= 1 <= one.estimate.high
 
 
-def test_what_may_differ_is_said(compare_with: Callable[..., Outcome]) -> None:
+def test_what_may_differ_is_said(
+    compare_with: Callable[..., Outcome], document: ResultDocument
+) -> None:
     outcome = compare_with(
         lambda one: replace(_of_other_library(one), status="incomplete", ending="interrupted")
     )
     assert outcome.status is ExitStatus.SUCCESS
     assert outcome.stderr.splitlines() == [
+        f"note: server: {document.software.server_source} / /a/very/long/path",
         "note: library: abababababab / cdcdcdcdcdcd",
         "note: the second result is incomplete (interrupted)",
     ]

@@ -77,8 +77,9 @@ _COLUMNS = """
     FROM pg_catalog.pg_stats
     WHERE schemaname = ANY (%s) AND tablename = ANY (%s) AND NOT inherited"""
 # Casts of columns that change no value: of domains, and as CREATE CAST has WITHOUT FUNCTION.
+# Types as EXPLAIN prints them: with -1 it is "bpchar" and not "character".
 _RELABELS = """
-    SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(same.oid, NULL)
+    SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(same.oid, -1)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid, LATERAL (

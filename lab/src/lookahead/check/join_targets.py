@@ -21,6 +21,9 @@ from lookahead.check.facts import Column, Facts, Index, Name
 from lookahead.check.plan_tree import Execution, Node, source_of
 from lookahead.check.sql_text import code_of
 
+# Columns that are compared by `=`: LA_JOIN_KEYS in la_join_target.h.
+_MOST_KEYS = 8
+
 
 @dataclass(frozen=True)
 class JoinTargets:
@@ -81,7 +84,7 @@ class _Target:
             equal = [one for one in own if one.operator == "="]
             if not equal or not column.is_plain:
                 return by_row and rest == own and not equal and self._are_bounds(own, column)
-            if not self._may_be_known(equal[0].value):
+            if number == _MOST_KEYS or not self._may_be_known(equal[0].value):
                 return False
             by_row |= self._is_of_row(equal[0].value)
             done = [equal[0], *(one for one in own if one.operator == NOT_NULL)]

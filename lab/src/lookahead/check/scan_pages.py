@@ -3,7 +3,7 @@
 Their conditions say which columns are looked up, by how many values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -21,7 +21,7 @@ from lookahead.check.page_ranges import (
     union,
     with_repeated_reads,
 )
-from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes, source_of
+from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, source_of
 
 _INFINITE = float("inf")
 _NOTHING: Node = {}
@@ -233,7 +233,7 @@ class ScanPages:
         """That of the scan; of many partitions it is the same, so each is looked at once."""
         plan = scan.execution.outer or _NOTHING
         if id(plan) not in self._outers:
-            nodes = list(plan_nodes(plan))
+            nodes = list(_without_subplans(plan))
             conditions = (str(node.get(key, "")) for node in nodes for key in _CONDITIONS)
             self._outers[id(plan)] = _Outer(
                 {str(node["Alias"]): node for node in nodes if "Alias" in node},
@@ -281,6 +281,16 @@ class ScanPages:
         rows = max(1.0, relation.rows) if relation else 1.0
         few = loops.low * min(1.0, column.distinct / rows)
         return Range(min(few, many), many), 0.0
+
+
+def _without_subplans(plan: Node) -> Iterator[Node]:
+    """The node and its inputs; what expressions call for its rows chooses none of them."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = node.get("Plans", ())
+        waiting += [one for one in children if one.get("Parent Relationship") != "SubPlan"]
 
 
 def _rows(node: Node, execution: Execution) -> Range:

@@ -125,7 +125,9 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
         # It might quote a part of a password.
         is_hidden = shown_dsn(dsn) == _HIDDEN
         reason = "the reason could quote a password" if is_hidden else str(error).strip()
-    except psycopg.ProgrammingError:
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is not None:  # the server's
+            raise query_failed(error) from None
         # libpq's own words would quote the string, and with it a password.
         raise UsageError(
             "--dsn is no connection string",

@@ -118,6 +118,15 @@ def test_a_role_that_may_not_use_the_schema_of_the_extension(server: WatchedServ
     assert "CREATE EXTENSION" not in outcome.stdout
 
 
+def test_a_role_that_may_not_even_set_its_path(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute("REVOKE EXECUTE ON FUNCTION set_config FROM PUBLIC")
+        outcome = _doctor(server, user="reader")
+        connection.execute("GRANT EXECUTE ON FUNCTION set_config TO PUBLIC")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: a query of lookahead failed: permission denied for function" in outcome.stderr
+
+
 def test_what_is_switched_off(server: WatchedServer) -> None:
     dsn = (
         f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres "

@@ -157,6 +157,15 @@ def query_failed(error: psycopg.Error) -> LabError:
 
 
 @contextmanager
+def explained_queries() -> Iterator[None]:
+    """Turn what the server says against queries of ours into a LabError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise query_failed(error) from None
+
+
+@contextmanager
 def asking(dsn: str, purpose: str, failure: str) -> Iterator[GuardedConnection]:
     """As `open_guarded`; an error in the block is a LabError, too, which begins with `failure`.
 

@@ -17,9 +17,9 @@ from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import (
     GuardedConnection,
+    explained_queries,
     find_member,
     open_guarded,
-    query_failed,
     server_message,
 )
 from lookahead.installation import SUPPORTED_MAJOR
@@ -43,10 +43,8 @@ def connect(dsn: str) -> GuardedConnection:
     """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
     connection = open_guarded(dsn, "lookahead check")
     try:
-        _load_library(connection)
-    except psycopg.Error as error:
-        connection.close()
-        raise query_failed(error) from None
+        with explained_queries():
+            _load_library(connection)
     except BaseException:
         connection.close()
         raise

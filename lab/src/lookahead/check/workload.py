@@ -21,7 +21,7 @@ from lookahead.check.target import connect
 from lookahead.check.verdicts import VERDICTS, Verdict
 from lookahead.errors import LabError, UnavailableError
 from lookahead.formats import one_line
-from lookahead.guarded_connection import find_member, server_message
+from lookahead.guarded_connection import explained_queries, find_member, server_message
 
 _EXTENSION = "pg_stat_statements"
 # A statement of others' is told as NULL or by a text without a plan; those are left out.
@@ -48,13 +48,6 @@ _OF_A_LIST = "its list of values is kept as one value: check it with the values"
 # in it. Arbitrary.
 _MORE, _FEW = 4, 16
 _SHOWN_LETTERS = 72
-# What settings of the role end.
-_LIMITS = (
-    psycopg.errors.QueryCanceled,
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.TransactionTimeout,
-    psycopg.errors.IdleInTransactionSessionTimeout,
-)
 _GAINS = ("yes", "when cold")
 _OF_ANOTHER = "planning it could call its role's functions with your rights: run this as that role"
 
@@ -118,12 +111,11 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
     if _LIST in query:
         return "unknown", _OF_A_LIST
     try:
-        _, advice = advise_on(dsn, query, lambda _: cached)
+        with explained_queries():
+            _, advice = advise_on(dsn, query, lambda _: cached)
     except LabError as error:
-        # Such as a type that no parameter can have, or a table that is gone.
+        # Such as a type that no parameter can have, a table that is gone, or a limit of the role.
         return "unknown", one_line(error.message.partition("\n")[0])
-    except _LIMITS as error:
-        return "unknown", server_message(error)
     pages = advice.most_pages
     if advice.verdict == "little" and pages is not None and reads_each > _MORE * max(pages, _FEW):
         return "unknown", (

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-import psycopg
 
 from lookahead.check.advice import Advice, advice_lines
 from lookahead.check.measure import Measurement, MeasurePlan, measure, measurement_lines
@@ -31,7 +30,7 @@ from lookahead.commands.options import (
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Number
 from lookahead.formats import one_line, require_text
-from lookahead.guarded_connection import query_failed
+from lookahead.guarded_connection import explained_queries
 from lookahead.stats import VERDICT_PAIRS
 
 # Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
@@ -122,10 +121,8 @@ def check(context: CommandContext, /, **options: Any) -> None:
         return
     text = _standard_input() if options["statement"] == "-" else options["statement"]
     require_text(text, "the statement")
-    try:
+    with explained_queries():
         advice, measurement = _check(context, dsn, text, plan)
-    except psycopg.Error as error:
-        raise query_failed(error) from None
     _show(context, text, advice, measurement, as_json=as_json)
 
 
@@ -154,10 +151,8 @@ def _standard_input() -> str:
 
 
 def _check_top(context: CommandContext, dsn: str, number: int, *, as_json: bool) -> None:
-    try:
+    with explained_queries():
         judged = judge_top(dsn, number)
-    except psycopg.Error as error:
-        raise query_failed(error) from None
     if as_json:
         statements = [asdict(one) for one in judged]
         context.terminal.document("lookahead-check-top", 1, {"statements": statements})

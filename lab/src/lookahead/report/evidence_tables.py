@@ -8,7 +8,7 @@ from lookahead.comparisons import scenarios_of
 from lookahead.device.counters import Rates
 from lookahead.formats import NOTHING, milliseconds, size_text
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import Arm, Check, ColdRecord, Digest, NodeEvidence, Sample, Scenario
+from lookahead.measurements import Arm, Check, Digest, NodeEvidence, Sample, Scenario
 from lookahead.measurements import Table as DataTable
 from lookahead.report.sentences import labelling, scenario_label, varying_names
 from lookahead.report.tables import Cells, Table, columns_of, table_of, without_columns
@@ -159,12 +159,10 @@ def _sample_table(
 
 def _cold_table(samples: _Samples) -> Table:
     """How data were made cold, and what was resident before and after."""
-    records: dict[str, list[ColdRecord]] = {}
-    for cold in (one.cold for one in samples if one.cold):
-        records.setdefault(cold.method, []).append(cold)
+    records = [one.cold for one in samples if one.cold]
     return table_of(
         "Cold starts",
-        records.values(),
+        [records] if records else [],
         [("made cold by", lambda some: some[0].method)],
         [
             ("samples", lambda some: f"{len(some):,}"),

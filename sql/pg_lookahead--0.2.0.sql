@@ -199,9 +199,11 @@ LANGUAGE C;
 
 REVOKE ALL ON FUNCTION pg_lookahead_interval_policy_check() FROM PUBLIC;
 
--- Whoever restores a dump inserts rows; those of tables that are not theirs are left out.
-CREATE TRIGGER owner BEFORE INSERT OR UPDATE ON pg_lookahead_interval_policy
+-- Whoever restores a dump inserts rows; those of tables that are not theirs are left out.  So are
+-- rows of another server, which come by logical replication.
+CREATE TRIGGER owner BEFORE INSERT OR UPDATE OR DELETE ON pg_lookahead_interval_policy
     FOR EACH ROW EXECUTE FUNCTION pg_lookahead_interval_policy_check();
+ALTER TABLE pg_lookahead_interval_policy ENABLE ALWAYS TRIGGER owner;
 
 GRANT SELECT ON pg_lookahead_interval_policy TO PUBLIC;
 GRANT INSERT ON pg_lookahead_interval_policy TO pg_database_owner;
@@ -219,6 +221,10 @@ CREATE TABLE pg_lookahead_interval_state (
     blocked text,
     detaching oid,
     mark xid);
+
+CREATE TRIGGER own BEFORE INSERT OR UPDATE OR DELETE ON pg_lookahead_interval_state
+    FOR EACH ROW EXECUTE FUNCTION pg_lookahead_interval_policy_check();
+ALTER TABLE pg_lookahead_interval_state ENABLE ALWAYS TRIGGER own;
 
 CREATE FUNCTION pg_lookahead_set_interval(
     parent regclass,

@@ -28,6 +28,9 @@
 #define POLICY "pg_lookahead_interval_policy"
 #define STATE "pg_lookahead_interval_state"
 
+/* Whether rows are written by us just now, for somebody who may have that done. */
+static bool is_running = false;
+
 /*
  * Whether this database has the extension.
  */
@@ -57,6 +60,21 @@ Oid
 la_interval_query_policy_table(void)
 {
 	return get_relname_relid(POLICY, find_schema());
+}
+
+Oid
+la_interval_query_state_table(void)
+{
+	return get_relname_relid(STATE, find_schema());
+}
+
+/*
+ * Whether what fires a trigger of these tables is a statement of ours, and not one of a user.
+ */
+bool
+la_interval_query_is_running(void)
+{
+	return is_running;
 }
 
 void
@@ -147,6 +165,24 @@ name_tables(const char *query, const char *schema)
 	return text.data;
 }
 
+static void
+execute_plan(SPIPlanPtr plan, LaIntervalParameters *parameters, const char *text)
+{
+	bool		was_running = is_running;
+
+	is_running = true;
+	PG_TRY();
+	{
+		if (SPI_execute_plan(plan, parameters->values, parameters->nulls, false, 0) < 0)
+			elog(ERROR, "query of policies failed: %s", text);
+	}
+	PG_FINALLY();
+	{
+		is_running = was_running;
+	}
+	PG_END_TRY();
+}
+
 /*
  * Executes a query, in which {policy} is the table of policies and {state} that
  * of states, with an active snapshot.  Returns how many rows were found or
@@ -173,9 +209,7 @@ la_interval_query_execute(const char *query,
 	if (plan == NULL)
 		elog(ERROR, "query of policies failed: %s", text);
 	refuse_others(plan, table, get_relname_relid(STATE, schema));
-	if (SPI_execute_plan(plan, parameters->values,
-						 parameters->nulls, false, 0) < 0)
-		elog(ERROR, "query of policies failed: %s", text);
+	execute_plan(plan, parameters, text);
 	processed = SPI_processed;
 	for (uint64 i = 0; receive != NULL && i < processed; i++)
 	{

@@ -32,6 +32,8 @@ typedef void (*LaIntervalRow) (HeapTuple row, TupleDesc columns, void *arg);
 
 extern bool la_interval_query_has_tables(void);
 extern Oid	la_interval_query_policy_table(void);
+extern Oid	la_interval_query_state_table(void);
+extern bool la_interval_query_is_running(void);
 extern LaIntervalParameters la_interval_query_begin(Oid parent);
 extern void la_interval_query_add(LaIntervalParameters *parameters, Oid type,
 								  Datum value, bool is_null);

@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "pgtime.h"
+#include "replication/logicalworker.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
@@ -452,45 +453,73 @@ pg_lookahead_move_default_rows(PG_FUNCTION_ARGS)
 }
 
 /*
- * Trigger of the table of policies: rows that are inserted by hand, by the
- * restore of a dump, have to be about a table of whoever inserts them.
+ * Whether a trigger is fired as it is in the extension, for a row of one of its tables.
  */
-Datum
-pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
+static bool
+is_trigger_of_ours(FunctionCallInfo fcinfo, bool *is_policy)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	HeapTuple	row;
-	TupleDesc	columns;
-	Oid			parent;
-	Oid			row_type;
-	bool		is_null[2];
 
 	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BEFORE(data->tg_event) ||
-		!TRIGGER_FIRED_FOR_ROW(data->tg_event) ||
-		TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
-		RelationGetRelid(data->tg_relation) != la_interval_query_policy_table())
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("\"%s\" is for a trigger of the extension only",
-						"pg_lookahead_interval_policy_check()")));
-	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple
-		: data->tg_trigtuple;
-	columns = RelationGetDescr(data->tg_relation);
-	parent = DatumGetObjectId(heap_getattr(row, 1, columns, &is_null[0]));
-	row_type = DatumGetObjectId(heap_getattr(row, 2, columns, &is_null[1]));
+		!TRIGGER_FIRED_FOR_ROW(data->tg_event))
+		return false;
+	*is_policy = RelationGetRelid(data->tg_relation) == la_interval_query_policy_table();
+	return *is_policy ||
+		RelationGetRelid(data->tg_relation) == la_interval_query_state_table();
+}
+
+/*
+ * Whether this policy, which a user writes without our functions, is of a table of that user.
+ */
+static bool
+is_of_user(const TriggerData *data, HeapTuple row)
+{
+	TupleDesc	columns = RelationGetDescr(data->tg_relation);
+	bool		is_null[2];
+	Oid			parent = DatumGetObjectId(heap_getattr(row, 1, columns, &is_null[0]));
+	Oid			row_type = DatumGetObjectId(heap_getattr(row, 2, columns, &is_null[1]));
+
 	if (!is_null[0] && !is_null[1] && OidIsValid(row_type) &&
 		get_rel_type_id(parent) == row_type &&
 		object_ownercheck(RelationRelationId, parent, GetUserId()))
 	{
 		/* Sessions that remember that it has none look again. */
 		CacheInvalidateRelcacheByRelid(parent);
-		return PointerGetDatum(row);
+		return true;
 	}
 	ereport(WARNING,
 			(errmsg("an interval policy was left out"),
 			 errdetail("It is of a table that does not exist or does not belong to the user, with OID %u.",
 					   parent)));
-	return PointerGetDatum(NULL);
+	return false;
+}
+
+/*
+ * Trigger of the tables of policies and of states.  Rows that logical replication brings are of
+ * another server: they change nothing here, be there such a row or not.  Policies that are
+ * inserted by hand, by the restore of a dump, have to be about a table of whoever inserts them.
+ */
+Datum
+pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	HeapTuple	row;
+	bool		is_policy;
+
+	if (!is_trigger_of_ours(fcinfo, &is_policy))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("\"%s\" is for a trigger of the extension only",
+						"pg_lookahead_interval_policy_check()")));
+	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple
+		: data->tg_trigtuple;
+	if (la_interval_query_is_running())
+		return PointerGetDatum(row);
+	if (IsLogicalWorker())
+		return PointerGetDatum(NULL);
+	if (is_policy && !TRIGGER_FIRED_BY_DELETE(data->tg_event) && !is_of_user(data, row))
+		return PointerGetDatum(NULL);
+	return PointerGetDatum(row);
 }
 
 #ifdef LA_TEST

@@ -177,6 +177,26 @@ def test_dump_and_restore(server: WatchedServer, session: Connection, dumped: st
     session.execute("DROP DATABASE copy WITH (FORCE)")
 
 
+def test_rows_without_triggers(server: WatchedServer, session: Connection, dumped: str) -> None:
+    """As pg_restore disables them, and as tools that copy rows do; policies come all the same."""
+    session.execute("CREATE DATABASE copy")
+    server.run_client("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", "copy", input=dumped)
+    rows = server.run_client("pg_dump", "-a", "--disable-triggers", "source").stdout
+    with server.connect("copy") as copy:
+        copy.execute("SET search_path = la; DELETE FROM pg_lookahead_interval_policy")
+        server.run_client("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", "copy", input=rows)
+        assert scalar(copy, _POLICIES) == 2
+        copy.execute("CREATE TABLE s.kept AS TABLE pg_lookahead_interval_policy")
+        copy.execute("ALTER TABLE pg_lookahead_interval_policy ENABLE ALWAYS TRIGGER owner")
+        copy.execute("SET session_replication_role = replica")
+        copy.execute("DELETE FROM pg_lookahead_interval_policy")
+        assert scalar(copy, _POLICIES) == 0
+        copy.execute("INSERT INTO pg_lookahead_interval_policy TABLE s.kept")
+        copy.execute("RESET session_replication_role")
+        _check_copy(copy)
+    session.execute("DROP DATABASE copy WITH (FORCE)")
+
+
 def test_restore_by_the_owner_of_a_database(
     server: WatchedServer, session: Connection, dumped: str
 ) -> None:

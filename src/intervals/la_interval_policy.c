@@ -217,9 +217,14 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 	la_interval_query_add(&parameters, INTERVALOID,
 						  IntervalPGetDatum(policy->analyze_every),
 						  policy->analyze_every == NULL);
-	la_interval_query_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
-							  "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::pg_catalog.name, $13, $14, $15, $16)",
-							  &parameters, NULL, NULL);
+	if (la_interval_query_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
+								  "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::pg_catalog.name, $13, $14, $15, $16)",
+								  &parameters, NULL, NULL) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the interval policy of \"%s\" was not written",
+						get_rel_name(policy->parent)),
+				 errhint("Look at the triggers and rules of the table pg_lookahead_interval_policy.")));
 }
 
 /*

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from extension.probes import Connection, scalar
+from server_log import WatchedServer
 
 from intervals.policies import bounds, maintain, make, set_policy, state
 
@@ -234,3 +235,43 @@ def test_the_trigger_is_for_policies_only(session: Connection, columns: str, kin
     session.execute(dynamic)
     with pytest.raises(psycopg.errors.TriggerProtocolViolated, match="of the extension only"):
         session.execute("INSERT INTO s.mine DEFAULT VALUES")
+
+
+def test_an_extension_of_somebody_who_is_no_superuser_any_more(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Owners of tables set policies as ever; the rows are written as the extension's owner."""
+    session.execute("CREATE ROLE dba SUPERUSER")
+    session.execute("CREATE DATABASE theirs")
+    with server.connect("theirs") as theirs:
+        theirs.execute("SET ROLE dba; CREATE EXTENSION pg_lookahead; RESET ROLE")
+        theirs.execute("CREATE SCHEMA s; GRANT ALL ON SCHEMA s TO PUBLIC")
+        session.execute("ALTER ROLE dba NOSUPERUSER")
+        theirs.execute("SET ROLE owner")
+        make(theirs, "int")
+        set_policy(theirs, "10, premake => 1")
+        theirs.execute("SELECT pg_lookahead_change_interval('s.p', 20)")
+        assert state(theirs, "change_steps") == ["20"]
+        # By a command of theirs they give no policy to others' tables, as nobody does.
+        theirs.execute("RESET ROLE; SET ROLE dba")
+        change = "UPDATE pg_lookahead_interval_policy SET retention = '0'"
+        assert theirs.execute(change).rowcount == 0
+    session.execute("DROP DATABASE theirs WITH (FORCE)")
+    session.execute("DROP ROLE dba")
+
+
+def test_a_policy_that_is_not_written(session: Connection) -> None:
+    """Somebody's trigger on the table of policies leaves it out: the one before stays."""
+    make(session, "int")
+    set_policy(session, "10")
+    session.execute(
+        """CREATE FUNCTION s.leave_out() RETURNS trigger LANGUAGE plpgsql
+           AS 'BEGIN RETURN NULL; END';
+           CREATE TRIGGER leave_out BEFORE INSERT ON pg_lookahead_interval_policy
+               FOR EACH ROW EXECUTE FUNCTION s.leave_out()"""
+    )
+    for change in ("pg_lookahead_set_interval('s.p', 5)", "pg_lookahead_change_interval('s.p', 5)"):
+        dynamic: Any = f"SELECT {change}"
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="was not written"):
+            session.execute(dynamic)
+    assert (state(session, "step"), state(session, "change_steps")) == ("10", [])

@@ -3,6 +3,9 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_lookahead" to load this file. \quit
 
+-- Operators are those of pg_catalog, which comes first in the search path, only where it has them
+-- for exactly these types: cast where it has not.  Else those of the extension's schema are taken.
+
 -- What the columns mean: docs/statistics.md.
 CREATE FUNCTION pg_lookahead_stats(
     OUT feature text,
@@ -190,7 +193,7 @@ CREATE TABLE pg_lookahead_interval_policy (
 
 -- Tables that are no more have no policy in a dump.
 SELECT pg_catalog.pg_extension_config_dump('pg_lookahead_interval_policy',
-    'WHERE EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = parent AND c.reltype = row_type)');
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = parent::pg_catalog.oid AND c.reltype = row_type::pg_catalog.oid)');
 
 CREATE FUNCTION pg_lookahead_interval_policy_check()
 RETURNS trigger
@@ -298,19 +301,19 @@ CREATE VIEW pg_lookahead_intervals AS
            -- Advisory locks of kind LA_LOCK_OF_MAINTENANCE: the launcher's, and that of who maintains the table.
            -- A policy without a state came with a dump.
            s.parent IS NOT NULL AND EXISTS (SELECT FROM pg_catalog.pg_locks l
-                   WHERE l.locktype = 'advisory' AND l.database = 0 AND l.objsubid = 8) AS automatic,
+                   WHERE l.locktype = 'advisory' AND l.database = 0::pg_catalog.oid AND l.objsubid = 8) AS automatic,
            p.parent::pg_catalog.oid IN (SELECT l.objid FROM pg_catalog.pg_locks l
                    JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
-                   WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objsubid = 8) AS running,
+                   WHERE l.locktype = 'advisory' AND l.classid = 0::pg_catalog.oid AND l.objsubid = 8) AS running,
            s.last_run, s.next_run, s.attempts, s.last_analyze, s.last_sqlstate,
            CASE WHEN r.readable THEN s.last_error END AS last_error,
            CASE WHEN r.readable THEN s.blocked END AS blocked
     FROM pg_lookahead_interval_policy p
-    JOIN pg_catalog.pg_class c ON c.oid = p.parent AND c.reltype = p.row_type
+    JOIN pg_catalog.pg_class c ON c.oid = p.parent::pg_catalog.oid AND c.reltype = p.row_type::pg_catalog.oid
     CROSS JOIN LATERAL (SELECT pg_catalog.pg_has_role(c.relowner, 'USAGE')
         OR pg_catalog.pg_has_role('pg_monitor', 'USAGE') AS readable) r
     CROSS JOIN LATERAL pg_lookahead_interval_status(p.parent) i
-    LEFT JOIN pg_lookahead_interval_state s ON s.parent = p.parent AND s.row_type = p.row_type;
+    LEFT JOIN pg_lookahead_interval_state s ON s.parent = p.parent::pg_catalog.oid AND s.row_type = p.row_type::pg_catalog.oid;
 
 GRANT SELECT ON pg_lookahead_intervals TO PUBLIC;
 GRANT SELECT ON pg_lookahead_intervals TO pg_monitor;

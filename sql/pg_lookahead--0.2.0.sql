@@ -211,10 +211,12 @@ ALTER TABLE pg_lookahead_interval_policy ENABLE ALWAYS TRIGGER owner;
 GRANT SELECT ON pg_lookahead_interval_policy TO PUBLIC;
 GRANT INSERT ON pg_lookahead_interval_policy TO pg_database_owner;
 
--- What maintenance found.  Not for everybody: error messages can have values in them.
+-- What maintenance found, in this database and not in one that it is a copy of.  Not for everybody:
+-- error messages can have values in them.
 CREATE TABLE pg_lookahead_interval_state (
     parent oid PRIMARY KEY,
     row_type oid NOT NULL,
+    database oid NOT NULL,
     last_run timestamptz,
     next_run timestamptz,
     attempts integer NOT NULL,
@@ -299,12 +301,11 @@ CREATE VIEW pg_lookahead_intervals AS
            i.partitions, i.oldest, i.newest, i.wanted, i.ahead, i.ahead < p.premake AS behind,
            i.default_partition, i.default_used,
            -- Advisory locks of kind LA_LOCK_OF_MAINTENANCE: the launcher's, and that of who maintains the table.
-           -- A policy without a state came with a dump.
+           -- A policy without a state came with a dump, or a copy of a database.
            s.parent IS NOT NULL AND EXISTS (SELECT FROM pg_catalog.pg_locks l
                    WHERE l.locktype = 'advisory' AND l.database = 0::pg_catalog.oid AND l.objsubid = 8) AS automatic,
            p.parent::pg_catalog.oid IN (SELECT l.objid FROM pg_catalog.pg_locks l
-                   JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
-                   WHERE l.locktype = 'advisory' AND l.classid = 0::pg_catalog.oid AND l.objsubid = 8) AS running,
+                   WHERE l.locktype = 'advisory' AND l.database = d.oid AND l.classid = 0::pg_catalog.oid AND l.objsubid = 8) AS running,
            s.last_run, s.next_run, s.attempts, s.last_analyze, s.last_sqlstate,
            CASE WHEN r.readable THEN s.last_error END AS last_error,
            CASE WHEN r.readable THEN s.blocked END AS blocked
@@ -313,7 +314,9 @@ CREATE VIEW pg_lookahead_intervals AS
     CROSS JOIN LATERAL (SELECT pg_catalog.pg_has_role(c.relowner, 'USAGE')
         OR pg_catalog.pg_has_role('pg_monitor', 'USAGE') AS readable) r
     CROSS JOIN LATERAL pg_lookahead_interval_status(p.parent) i
-    LEFT JOIN pg_lookahead_interval_state s ON s.parent = p.parent::pg_catalog.oid AND s.row_type = p.row_type::pg_catalog.oid;
+    JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
+    LEFT JOIN pg_lookahead_interval_state s ON s.parent = p.parent::pg_catalog.oid AND s.row_type = p.row_type::pg_catalog.oid
+        AND s.database = d.oid;
 
 GRANT SELECT ON pg_lookahead_intervals TO PUBLIC;
 GRANT SELECT ON pg_lookahead_intervals TO pg_monitor;

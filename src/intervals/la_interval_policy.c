@@ -249,8 +249,7 @@ la_interval_policy_remove(Oid parent)
 bool
 la_interval_policy_remove_stale(Oid parent)
 {
-	(void) execute_for_table(parent, "DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
-							 NULL, NULL);
+	la_interval_state_remove_stale(parent);
 	return execute_for_table(parent, "DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
 							 NULL, NULL) > 0;
 }

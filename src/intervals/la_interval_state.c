@@ -5,7 +5,8 @@
  *
  * A policy that was set has a state from the first, and is due at once.  One that came with a
  * dump has none: it waits for somebody to call maintenance, since what is old by the clock may
- * be what the dump was restored for.
+ * be what the dump was restored for.  So does one in a copy of a database: a state of another
+ * database is none.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -44,6 +46,12 @@ receive_state(HeapTuple row, TupleDesc columns, void *arg)
 	state->mark = DatumGetTransactionId(heap_getattr(row, 6, columns, &is_null));
 }
 
+static void
+add_database(LaIntervalParameters *parameters)
+{
+	la_interval_query_add(parameters, OIDOID, ObjectIdGetDatum(MyDatabaseId), false);
+}
+
 /*
  * What later attempts need of the state: times, the number of failures, what was begun.
  */
@@ -53,8 +61,9 @@ la_interval_state_read(Oid parent)
 	LaIntervalParameters parameters = la_interval_query_begin(parent);
 	LaIntervalState *state = palloc0_object(LaIntervalState);
 
+	add_database(&parameters);
 	la_interval_query_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
-							  "WHERE parent = $1 AND row_type = $2",
+							  "WHERE parent = $1 AND row_type = $2 AND database = $3",
 							  &parameters, receive_state, state);
 	return state;
 }
@@ -67,8 +76,22 @@ la_interval_state_begin(Oid parent)
 {
 	LaIntervalParameters parameters = la_interval_query_begin(parent);
 
-	la_interval_query_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
+	add_database(&parameters);
+	la_interval_query_execute("INSERT INTO {state} (parent, row_type, database, attempts) VALUES ($1, $2, $3, 0) "
 							  "ON CONFLICT (parent) DO NOTHING",
+							  &parameters, NULL, NULL);
+}
+
+/*
+ * Removes a state of another table that had this OID, or of another database.
+ */
+void
+la_interval_state_remove_stale(Oid parent)
+{
+	LaIntervalParameters parameters = la_interval_query_begin(parent);
+
+	add_database(&parameters);
+	la_interval_query_execute("DELETE FROM {state} WHERE parent = $1 AND (row_type <> $2 OR database <> $3)",
 							  &parameters, NULL, NULL);
 }
 
@@ -107,16 +130,17 @@ la_interval_state_write(Oid parent, const char *version,
 						  TransactionIdGetDatum(state->mark),
 						  !OidIsValid(state->detaching));
 	la_interval_query_add_text(&parameters, version);
+	add_database(&parameters);
 	la_interval_query_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
-							  "attempts, last_error, last_sqlstate, blocked, detaching, mark) "
-							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM {policy} "
+							  "attempts, last_error, last_sqlstate, blocked, detaching, mark, database) "
+							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12 FROM {policy} "
 							  "WHERE parent = $1 AND ($11 IS NULL OR " LA_INTERVAL_VERSION " = $11) FOR SHARE "
 							  "ON CONFLICT (parent) DO UPDATE SET row_type = excluded.row_type, "
 							  "last_run = excluded.last_run, next_run = excluded.next_run, "
 							  "last_analyze = excluded.last_analyze, attempts = excluded.attempts, "
 							  "last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate, "
 							  "blocked = excluded.blocked, detaching = excluded.detaching, "
-							  "mark = excluded.mark",
+							  "mark = excluded.mark, database = excluded.database",
 							  &parameters, NULL, NULL);
 }
 
@@ -135,8 +159,10 @@ la_interval_due(TimestampTz now)
 						  TimestampTzGetDatum(now), false);
 	la_interval_query_add(&parameters, TIMESTAMPTZOID,
 						  TimestampTzGetDatum(now + 2 * LA_INTERVAL_MOST_WAIT), false);
+	add_database(&parameters);
 	return la_interval_query_list("SELECT p.parent FROM {policy} p "
 								  "JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
+								  "AND s.database = $3 "
 								  "WHERE s.next_run IS NULL OR s.next_run <= $1 OR s.next_run > $2 "
 								  "ORDER BY s.next_run NULLS FIRST, p.parent",
 								  &parameters);

@@ -43,6 +43,7 @@ typedef struct LaIntervalState
 
 extern LaIntervalState *la_interval_state_read(Oid parent);
 extern void la_interval_state_begin(Oid parent);
+extern void la_interval_state_remove_stale(Oid parent);
 extern void la_interval_state_write(Oid parent, const char *version,
 									const LaIntervalState *state);
 extern List *la_interval_due(TimestampTz now);

@@ -353,8 +353,9 @@ def _maintenance(server: Server) -> Iterator[Line]:
         if server.automatic < server.policies:
             yield Line(
                 "note",
-                f"{server.policies - server.automatic} of the policies came with a dump and "
-                "wait for a first call of pg_lookahead_maintain_partitions()",
+                f"{server.policies - server.automatic} of the policies came with a dump or a "
+                "copy of a database, and wait for a first call of "
+                "pg_lookahead_maintain_partitions()",
                 "docs/intervals.md: by itself.",
             )
         return

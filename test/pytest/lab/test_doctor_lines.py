@@ -175,8 +175,8 @@ def test_policies_from_a_dump() -> None:
     server = replace(_SERVER, policies=3, automatic=1, settings=settings)
     assert [text for text in _said(server) if "polic" in text] == [
         "ok: 3 tables have an interval policy, looked after every 1min",
-        "note: 2 of the policies came with a dump and wait for a first call of "
-        "pg_lookahead_maintain_partitions()",
+        "note: 2 of the policies came with a dump or a copy of a database, and wait for a first "
+        "call of pg_lookahead_maintain_partitions()",
     ]
     assert not any("dump" in text for text in _said(replace(server, automatic=3)))
 

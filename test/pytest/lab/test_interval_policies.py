@@ -85,7 +85,7 @@ def test_a_server_that_maintains_by_itself(server_factory: ServerFactory, stage:
             connection.execute(
                 "DELETE FROM pg_lookahead_interval_state WHERE parent = 's.q'::regclass"
             )
-        assert "by itself, but for s.q: a policy from a dump" in _show(made).stdout
+        assert "by itself, but for s.q: a policy that came with a dump" in _show(made).stdout
 
 
 def test_a_partition_is_locked(server: WatchedServer, session: Connection) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from extension.probes import Connection, scalar
+from intervals.policies import maintain, state
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -118,6 +119,31 @@ def test_commands_on_a_database_with_a_worker(
     session.execute(_POLICY.format(name="p").encode())
     look(session)
     await_partitions(session)
+
+
+def test_a_copy_of_a_database(
+    session: Connection, elsewhere: Connection, server: WatchedServer
+) -> None:
+    """May be kept for what becomes old in it: it waits for a call, as a dump does."""
+    look(session)
+    await_partitions(elsewhere)
+    pause(session, server)
+    elsewhere.close()
+    session.execute("CREATE DATABASE copied TEMPLATE elsewhere")
+    with server.connect("copied") as copied:
+        copied.execute("DROP TABLE s.p_0; UPDATE pg_lookahead_interval_state SET next_run = NULL")
+        resume(session, server)
+        _await_round(session)
+        assert state(copied, "(automatic, last_run IS NULL)") == ("f", "t")
+        assert count(copied) == 4
+        maintain(copied)
+        assert state(copied, "(automatic, last_run IS NULL)") == ("t", "f")
+        copied.execute("UPDATE pg_lookahead_interval_state SET next_run = NULL, last_run = NULL")
+        look(session)
+        wait_until(lambda: state(copied, "last_run"), "the copy is maintained")
+    session.execute("DROP DATABASE copied")
+    with server.connect("elsewhere") as database:
+        assert state(database, "automatic") is True
 
 
 def test_a_dropped_extension(session: Connection) -> None:

@@ -143,8 +143,9 @@ def _show(terminal: Terminal, policies: list[_Row], retired: list[_Row]) -> None
         terminal.result("maintenance runs when somebody calls pg_lookahead_maintain_partitions()")
     else:
         terminal.result(
-            f"maintenance runs by itself, but for {', '.join(by_hand)}: a policy from a dump waits "
-            "for the first call of pg_lookahead_maintain_partitions()"
+            f"maintenance runs by itself, but for {', '.join(by_hand)}: a policy that came "
+            "with a dump or a copy of a database waits for the first call of "
+            "pg_lookahead_maintain_partitions()"
         )
     for row in policies:
         for reason in (row["blocked"] or "").splitlines():

@@ -333,6 +333,8 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 	add_change(policy, grid, starts, step);
 	la_interval_check_steps(la_interval_grid_make(policy, parent));
 	table_close(parent, NoLock);
+	/* One that came with a dump is obeyed from now on. */
+	tell_old(policy);
 	la_interval_owner_end(&before);
 	la_interval_policy_write(policy);
 	PG_RETURN_TEXT_P(cstring_to_text(policy->change_starts[policy->changes - 1]));

@@ -54,6 +54,23 @@ def test_times_are_listed(session: Connection) -> None:
     assert scalar(session, "SELECT count(*) FROM pg_lookahead_retirement('s.p')") == 0
 
 
+def test_another_step_tells_what_is_old(session: Connection) -> None:
+    """Of a policy from a dump it is what makes the server obey it."""
+    make(session, "date")
+    session.execute(
+        "SELECT * FROM pg_lookahead_create_range_partitions('s.p', '2020-01-01', '1 day', 3)"
+    )
+    set_policy(session, "'1 day', retention => '1 year', retention_action => 'drop'")
+    session.execute("DELETE FROM pg_lookahead_interval_state")
+    heard = hear(session, "SELECT pg_lookahead_change_interval('s.p', '12 days')")
+    told = 'partitions of "p" older than the retention: 3; the next maintenance will drop them'
+    assert heard == [told]
+    assert scalar(session, "SELECT count(*) FROM pg_lookahead_interval_state") == 1
+    # Those that were to go go by the new policy, too.
+    maintain(session)
+    assert hear(session, "SELECT pg_lookahead_change_interval('s.p', '1 day')") == []
+
+
 def test_numbers_are_listed(session: Connection) -> None:
     """With what stands in the way of doing it beside others."""
     make(session, "int")

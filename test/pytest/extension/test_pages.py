@@ -104,7 +104,7 @@ def test_readme_asks_a_server(released: WatchedServer, session: Connection) -> N
 
 
 def test_install_finds_what_names_the_library(released: WatchedServer, session: Connection) -> None:
-    (query,) = _queries("docs/install.md")
+    query, _ = _queries("docs/install.md")
     session.execute("CREATE ROLE loader")
     session.execute("ALTER ROLE loader SET session_preload_libraries = 'pg_lookahead'")
     session.execute("ALTER DATABASE postgres SET pg_lookahead.gap_limit = 3")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -74,6 +76,24 @@ def test_a_drop_that_has_to_wait_is_tried_again(aged: Connection, server: Watche
     maintain(aged)
     assert scalar(aged, f"SELECT to_regclass('s.{oldest}')") is None
     assert state(aged, "blocked") is None
+
+
+def test_what_was_begun_is_finished_before_the_extension_goes(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """By the query of docs/install.md; afterwards nobody would."""
+    page = (Path(__file__).resolve().parents[3] / "docs/install.md").read_text()
+    (query,) = re.findall(r"^```sql\n(SELECT [^;`]*inhdetachpending;)\n```$", page, re.MULTILINE)
+    oldest = leave_marked(aged, server, _DROP)
+    dynamic: Any = query
+    (found,) = aged.execute(dynamic).fetchall()
+    aged.execute("DROP EXTENSION pg_lookahead")
+    try:
+        _execute(aged, found[0])
+        assert scalar(aged, PENDING) == 0
+        assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
+    finally:
+        aged.execute("CREATE EXTENSION pg_lookahead")
 
 
 _HOLD = """

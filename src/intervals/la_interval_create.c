@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_create.h"
+#include "intervals/la_interval_old.h"
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "partitions/la_partition_create.h"
@@ -149,6 +150,69 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
 }
 
+static void
+refuse_old(const LaIntervalPolicy *policy, const LaIntervalBound *value,
+		   const LaIntervalPartition *source, const char *limit)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("value %s of \"%s\" would be in a partition that the retention makes old",
+					value->text, get_rel_name(policy->parent)),
+			 source == NULL
+			 ? errdetail("It would end by %s, which is %s ago.", limit, policy->retention)
+			 : errdetail("It would end by %s, which is %s below the last partition in use, \"%s\".",
+						 limit, policy->retention, get_rel_name(source->relation)),
+			 errhint("Call pg_lookahead_set_interval() with another \"retention\".")));
+}
+
+static void
+refuse_behind_gap(const LaIntervalPolicy *policy, const LaIntervalBound *value, bool is_known)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("value %s is after a gap behind the last partition in use of \"%s\"",
+					value->text, get_rel_name(policy->parent)),
+			 is_known
+			 ? errdetail("By the retention, its row would make other partitions old.")
+			 : errdetail("Somebody has locked one that may be it."),
+			 errhint("Correct the value, or create the partitions before it by hand.")));
+}
+
+/*
+ * Refuses a range that the next maintenance would take out, and one whose rows would have it take others out.  Of
+ * numbers, ranges follow each other, each of which makes others old; but one that is a slip would make too many old.
+ *
+ * What may be counts: the last partition in use is one that has pages, whoever sees their rows, and where there is none the last of all, which may be
+ * about to get some.  So no row is looked at, under the lock that is held.
+ */
+static void
+check_retention(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+				const LaIntervalPartitions *all, const LaIntervalRange *range,
+				const LaIntervalBound *value)
+{
+	bool		is_time = la_interval_grid_is_time(grid->key_type);
+	const LaIntervalPartition *last = NULL;
+	const LaIntervalPartition *maybe = NULL;
+	LaIntervalPlace place;
+	const char *limit;
+
+	if (policy->retention == NULL || (!is_time && all->count == 0))
+		return;
+	if (!is_time)
+	{
+		last = la_interval_partitions_last_used(all, &maybe);
+		if (maybe == NULL)
+			last = maybe = &all->partitions[all->count - 1];
+	}
+	if (la_interval_old_has(policy, grid, range, maybe, &limit))
+		refuse_old(policy, value, maybe, limit);
+	if (is_time)
+		return;
+	place = la_interval_partitions_place(all, grid, range, last, maybe);
+	if (place != LA_PLACE_FOLLOWS)
+		refuse_behind_gap(policy, value, place == LA_PLACE_BEHIND_GAP);
+}
+
 /*
  * Whether the value has no partition; then the range that it needs.
  */
@@ -190,6 +254,7 @@ find_missing_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange 
 					 errhint("Have partitions created ahead of time, or detach \"%s\".",
 							 get_rel_name(all->default_partition))));
 		check_distance(policy, grid, all, &bound);
+		check_retention(policy, grid, all, range, &bound);
 	}
 	table_close(parent, AccessShareLock);
 	return present == NULL;

@@ -183,27 +183,6 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 }
 
 /*
- * Whether there is a gap between a partition and a range after it.
- */
-static bool
-is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
-			  const LaIntervalRange *range)
-{
-	const LaIntervalGrid *grid = table->grid;
-	const LaIntervalPartition *end = table->all->partitions +
-		la_interval_partitions_search(table->all, grid, &range->lower);
-
-	for (; last < end; last++)
-	{
-		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;
-
-		if (la_interval_grid_compare(grid, &last->upper, next) != 0)
-			return true;
-	}
-	return false;
-}
-
-/*
  * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
  * Where none is in use the range moves if the highest one comes first: if ranges were listed as those of a table in use, the
  * others would be behind a gap.
@@ -218,9 +197,16 @@ la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaInterval
 	if (la_interval_grid_is_time(table->grid->key_type))
 		return LA_STAY_NOT;
 	last = la_interval_partitions_last_used(table->all, &maybe);
-	if (last != NULL && !is_behind_gap(table, last, range))
-		return LA_STAY_NOT;
-	if (last != NULL && last == maybe)
-		return LA_STAY_AWAY;
-	return maybe == NULL && is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
+	if (maybe == NULL)
+		return is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
+	switch (la_interval_partitions_place(table->all, table->grid, range, last, maybe))
+	{
+		case LA_PLACE_FOLLOWS:
+			return LA_STAY_NOT;
+		case LA_PLACE_BEHIND_GAP:
+			return LA_STAY_AWAY;
+		case LA_PLACE_UNKNOWN:
+			break;
+	}
+	return LA_STAY_UNKNOWN;
 }

@@ -112,6 +112,16 @@ is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 											limit->number));
 }
 
+/*
+ * Upper bounds up to here are old.
+ */
+static char *
+text_of(const LaIntervalLimit *limit)
+{
+	return limit->is_time ? limit->time.text
+		: DatumGetCString(DirectFunctionCall1(numeric_out, limit->number));
+}
+
 static void
 add_old(LaIntervalOldList *list, const LaIntervalGrid *grid,
 		const LaIntervalPartition *partition)
@@ -146,8 +156,7 @@ la_interval_old_list(const LaIntervalPolicy *policy, TimestampTz now)
 			   : la_interval_partitions_last_filled(all), now);
 	list->source = limit.source;
 	if (limit.exists)
-		list->limit = limit.is_time ? limit.time.text
-			: DatumGetCString(DirectFunctionCall1(numeric_out, limit.number));
+		list->limit = text_of(&limit);
 	list->partitions = palloc_array(LaIntervalOld, Max(all->count, 1));
 	for (int i = 0; i < all->count; i++)
 	{
@@ -188,6 +197,25 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 }
 
 /*
+ * Whether a range would be old by now, if it became a partition, and of numbers if this one had a row; NULL where there
+ * is none.  Then *limit is where what is old ends.
+ */
+bool
+la_interval_old_has(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+					const LaIntervalRange *range, const LaIntervalPartition *source,
+					const char **limit)
+{
+	LaIntervalPartition partition = {.has_upper = true,.upper = range->upper};
+	LaIntervalLimit found;
+
+	find_limit(&found, policy, grid, source, GetCurrentTimestamp());
+	if (!is_old(&found, grid, &partition))
+		return false;
+	*limit = text_of(&found);
+	return true;
+}
+
+/*
  * Whether a range would stay if it became a partition with rows: it is not old, and, of numbers, it
  * ends before the last partition with a row begins.  Behind that it would make others old.
  *
@@ -201,16 +229,14 @@ la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *
 						  const LaIntervalPartitions *all, const LaIntervalRange *range,
 						  const LaIntervalPartition **filled)
 {
-	LaIntervalPartition partition = {.has_upper = true,.upper = range->upper};
-	LaIntervalLimit limit;
+	const char *limit;
 
 	if (policy->retention == NULL)
 		return true;
-	find_limit(&limit, policy, grid,
-			   all->count == 0 ? NULL : &all->partitions[all->count - 1], GetCurrentTimestamp());
-	if (!limit.exists || is_old(&limit, grid, &partition))
+	if (la_interval_old_has(policy, grid, range,
+							all->count == 0 ? NULL : &all->partitions[all->count - 1], &limit))
 		return false;
-	if (limit.is_time)
+	if (la_interval_grid_is_time(grid->key_type))
 		return true;
 	if (*filled == NULL)
 		*filled = la_interval_partitions_last_filled(all);

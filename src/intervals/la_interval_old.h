@@ -43,6 +43,9 @@ extern LaIntervalOldList *la_interval_old_list(const LaIntervalPolicy *policy,
 											   TimestampTz now);
 extern bool la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 								  Oid partition, TimestampTz now);
+extern bool la_interval_old_has(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+								const LaIntervalRange *range,
+								const LaIntervalPartition *source, const char **limit);
 extern bool la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 									  const LaIntervalPartitions *all,
 									  const LaIntervalRange *range,

@@ -295,3 +295,37 @@ la_interval_partitions_last_used(const LaIntervalPartitions *all,
 	}
 	return NULL;
 }
+
+/*
+ * Whether there is a gap between a partition and a range after it.
+ */
+static bool
+is_behind_gap(const LaIntervalPartitions *all, const LaIntervalGrid *grid,
+			  const LaIntervalPartition *last, const LaIntervalRange *range)
+{
+	const LaIntervalPartition *end = all->partitions +
+		la_interval_partitions_search(all, grid, &range->lower);
+
+	for (; last < end; last++)
+	{
+		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;
+
+		if (la_interval_grid_compare(grid, &last->upper, next) != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where a range is that no partition has, from the last partition in use and the last one that may be, as
+ * la_interval_partitions_last_used() tells of them.
+ */
+LaIntervalPlace
+la_interval_partitions_place(const LaIntervalPartitions *all, const LaIntervalGrid *grid,
+							 const LaIntervalRange *range, const LaIntervalPartition *last,
+							 const LaIntervalPartition *maybe)
+{
+	if (last != NULL && !is_behind_gap(all, grid, last, range))
+		return LA_PLACE_FOLLOWS;
+	return last != NULL && last == maybe ? LA_PLACE_BEHIND_GAP : LA_PLACE_UNKNOWN;
+}

@@ -27,6 +27,14 @@ typedef struct LaIntervalPartitions
 	Oid			default_partition;	/* or InvalidOid */
 } LaIntervalPartitions;
 
+/* Of numbers: where a range is, seen from the last partition in use. */
+typedef enum LaIntervalPlace
+{
+	LA_PLACE_FOLLOWS,			/* before it, or after it without a gap */
+	LA_PLACE_BEHIND_GAP,		/* to which maintenance never comes back */
+	LA_PLACE_UNKNOWN			/* another one may be the last one in use */
+} LaIntervalPlace;
+
 extern LaIntervalPartitions *la_interval_partitions_read(Relation parent);
 extern int	la_interval_partitions_search(const LaIntervalPartitions *all,
 										  const LaIntervalGrid *grid,
@@ -42,5 +50,10 @@ extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partitio
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
 											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
+extern LaIntervalPlace la_interval_partitions_place(const LaIntervalPartitions *all,
+													const LaIntervalGrid *grid,
+													const LaIntervalRange *range,
+													const LaIntervalPartition *last,
+													const LaIntervalPartition *maybe);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

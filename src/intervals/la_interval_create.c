@@ -23,6 +23,7 @@
 #include "intervals/la_interval_old.h"
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_way.h"
 
@@ -306,6 +307,8 @@ la_interval_create_for(Oid parent, char *value)
 		LockRelationOid(parent, la_partition_lock_needed(&request));
 		PushActiveSnapshot(GetLatestSnapshot());
 		policy = la_interval_policy_lock(parent);
+		if (policy != NULL && policy->time_zone != NULL)
+			la_sql_argument_set("TimeZone", policy->time_zone);
 		is_missing = policy != NULL && find_missing_range(policy, value, &range);
 		if (is_missing)
 		{

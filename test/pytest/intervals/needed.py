@@ -16,6 +16,12 @@ def rows(session: Connection, table: str = "s.p") -> list[tuple[str, int]]:
     return session.execute(dynamic).fetchall()
 
 
+def await_second_look(session: Connection) -> None:
+    """Return once a worker waits for table s.p, and so has looked at it before."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    wait_until(lambda: scalar(session, waiting), "a worker waits for the table")
+
+
 def await_waiting(session: Connection) -> None:
     """Return once somebody waits for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

@@ -11,7 +11,7 @@ import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
-from intervals.needed import ON, await_waiting
+from intervals.needed import ON, await_second_look
 from intervals.policies import bounds, maintain, make, set_policy
 
 _OLD = "would be in a partition that the retention makes old"
@@ -152,7 +152,7 @@ def _kept_waiting(session: Connection, server: WatchedServer, value: str) -> Ite
     with server.connect(autocommit=False) as other, ThreadPoolExecutor(1) as pool:
         other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
         waiting = pool.submit(refused, session, value)
-        await_waiting(other)
+        await_second_look(other)
         yield other
         other.commit()
         assert _OLD in waiting.result(100)

@@ -14,7 +14,7 @@ from extension.probes import QUIET, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
-from intervals.needed import ON, await_waiting, rows
+from intervals.needed import ON, await_second_look, await_waiting, rows
 from intervals.policies import bounds, make, set_policy
 from lookahead.extension import Stage
 
@@ -279,3 +279,17 @@ def test_a_library_that_was_loaded_by_its_path(table: Connection, server: Watche
         table.execute("ALTER SYSTEM RESET dynamic_library_path")
         table.execute("SELECT pg_reload_conf()")
     assert rows(table) == [("s.p_0", 1)]
+
+
+def test_a_time_zone_that_is_set_meanwhile(session: Connection, server: WatchedServer) -> None:
+    """Days are those of the policy that is there under the lock."""
+    make(session, "timestamptz")
+    session.execute(f"{ON}; SET TimeZone = 'UTC'".encode())
+    set_policy(session, "'1 day', time_zone => 'Europe/Berlin'")
+    with server.connect(autocommit=False) as other, ThreadPoolExecutor(1) as pool:
+        set_policy(other, "'1 day', time_zone => 'UTC'")
+        running = pool.submit(session.execute, "INSERT INTO s.p VALUES (now())")
+        await_second_look(other)
+        other.commit()
+        running.result(100)
+    assert bounds(session)[0][0].endswith(" 00:00:00+00")

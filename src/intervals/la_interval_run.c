@@ -164,7 +164,9 @@ run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
 	{
 		/* That of the transaction in which a procedure goes on. */
 		XactIsoLevel = DefaultXactIsoLevel;
-		LockRelease(tag, ExclusiveLock, true);
+		/* The end of a transaction in an error has given it up. */
+		if (LockHeldByMe(tag, ExclusiveLock, false))
+			LockRelease(tag, ExclusiveLock, true);
 	}
 	PG_END_TRY();
 	/* An error that is thrown on names a file and a function in it. */
@@ -186,6 +188,8 @@ la_interval_run(Oid parent, LaIntervalWork work, void *arg)
 	bool		is_free;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_LOCK_OF_MAINTENANCE);
+	/* A function of the table's owner can give up those of users. */
+	tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
 	if (run.is_alone)
 		StartTransactionCommand();
 	/* Memory of the run outlives its transactions. */

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from extension.probes import Connection
+from extension.probes import Connection, scalar
 from server_log import WatchedServer
+from waiting import wait_until
 
 from intervals.policies import bounds, maintain, make, set_policy, state
 
@@ -85,3 +87,29 @@ def test_the_callers_isolation_level_stays(
             ASSERT current_setting('transaction_isolation') = 'serializable'; END$$"""
         )
     assert len(bounds(session)) == 5
+
+
+def test_a_function_that_gives_up_advisory_locks(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Of who maintains the table: nobody else does so meanwhile."""
+    make(session, "int")
+    set_policy(session, "10, premake => 1")
+    session.execute(
+        """CREATE FUNCTION s.one() RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN
+            PERFORM pg_advisory_unlock_all();
+            WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.01); END LOOP;
+            RETURN 1;
+        END$$"""
+    )
+    session.execute("CREATE INDEX ON s.p ((k + s.one()))")
+    session.execute("SELECT pg_advisory_lock(1)")
+    stalled = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    with server.connect() as own, server.connect() as other, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(maintain, own)
+        wait_until(lambda: running.done() or scalar(other, stalled), "a partition is created")
+        is_running = state(other, "running")
+        session.execute("SELECT pg_advisory_unlock(1)")
+        running.result(100)
+    assert is_running is True
+    assert (len(bounds(session)), state(session, "last_error")) == (2, None)

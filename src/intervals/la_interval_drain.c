@@ -60,6 +60,7 @@ typedef struct LaDrain
 	Oid			caller;
 	int			most;			/* ranges */
 	LaIntervalDrainList list;
+	LaIntervalSource source;	/* of the retention */
 	char	   *value;			/* of the range that is being moved */
 	uint64		moved;			/* rows of it */
 	LaIntervalStay stay;		/* why none */
@@ -100,8 +101,21 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		return;
 	LockRelationOid(default_partition, AccessShareLock);
 	la_interval_drain_check(run->parent, default_partition);
+	la_interval_old_find_source(&call->source, policy);
 	MemoryContextSwitchTo(run->context);
-	la_interval_drain_list(&call->list, policy, default_partition);
+	la_interval_drain_list(&call->list, policy, &call->source, default_partition);
+}
+
+/*
+ * Before the table is locked: a partition is searched for a row where the one that was found is gone.
+ */
+static void
+look(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	LaDrain    *call = run->arg;
+
+	check_unchanged(run);
+	la_interval_old_renew_source(&call->source, policy);
 }
 
 /*
@@ -171,7 +185,7 @@ find_range(const LaDrain *call, const LaIntervalPolicy *policy, LaIntervalRange 
 	LaIntervalBound key;
 	LaIntervalStay stay;
 
-	la_interval_drain_open(&table, policy);
+	la_interval_drain_open(&table, policy, &call->source);
 	key = la_interval_grid_bound(table.grid, call->value);
 	stay = la_interval_drain_find(&table, &key, range);
 	if (stay == LA_STAY_NOT)
@@ -248,7 +262,8 @@ move_in_turn(LaIntervalRun *run)
 		call->moved = 0;
 		call->stay = LA_STAY_NOT;
 		call->awaited = InvalidOid;
-		if (la_interval_run_step(run, move, AccessExclusiveLock))
+		if ((!OidIsValid(call->source.partition) || la_interval_run_step(run, look, NoLock)) &&
+			la_interval_run_step(run, move, AccessExclusiveLock))
 			return NULL;
 		error = la_interval_run_keep_error(run);
 		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)

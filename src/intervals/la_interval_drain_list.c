@@ -120,7 +120,7 @@ receive(TupleTableSlot *slot, DestReceiver *self)
  */
 void
 la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy,
-					   Oid default_partition)
+					   const LaIntervalSource *source, Oid default_partition)
 {
 	LaKeyReceiver receiver = {
 		.base = *None_Receiver,
@@ -136,7 +136,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 											   ALLOCSET_DEFAULT_SIZES);
 	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead range",
 										  ALLOCSET_DEFAULT_SIZES);
-	la_interval_drain_open(&receiver.table, policy);
+	la_interval_drain_open(&receiver.table, policy, source);
 	list->is_unused = !la_interval_grid_is_time(receiver.table.grid->key_type) &&
 		la_interval_partitions_last_used(receiver.table.all, &maybe) == NULL && maybe == NULL;
 	scan(&receiver, default_partition);
@@ -146,16 +146,18 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 }
 
 /*
- * Looks at a table with the active snapshot.  The caller closes it.
+ * Looks at a table with the active snapshot.  The caller closes it, and has looked for the row that makes others old.
  */
 void
-la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy)
+la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy,
+					   const LaIntervalSource *source)
 {
 	table->policy = policy;
 	table->parent = la_interval_grid_open(policy->parent);
 	table->grid = la_interval_grid_make(policy, table->parent);
 	table->all = la_interval_partitions_read(table->parent);
-	table->filled = NULL;
+	table->has_filled = la_interval_old_is_source(policy->parent, source, &table->filled);
+	table->is_lost = OidIsValid(source->partition) && !table->has_filled;
 }
 
 /*
@@ -177,8 +179,9 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 		return LA_STAY_WITHOUT;
 	if (!la_interval_create_reaches(table->policy, grid, table->all, key))
 		return LA_STAY_FAR;
-	if (!la_interval_old_keeps_new(table->policy, grid, table->all, range, &table->filled))
-		return LA_STAY_OLD;
+	if (!la_interval_old_keeps_new(table->policy, grid, table->all, range,
+								   table->has_filled ? &table->filled : NULL))
+		return table->is_lost ? LA_STAY_UNKNOWN : LA_STAY_OLD;
 	return LA_STAY_NOT;
 }
 

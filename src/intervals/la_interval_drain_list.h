@@ -31,8 +31,9 @@ typedef struct LaIntervalDrainTable
 	Relation	parent;
 	LaIntervalGrid *grid;
 	LaIntervalPartitions *all;
-	const LaIntervalPartition *filled;	/* the last one with a row, once that
-										 * was looked for */
+	bool		has_filled;
+	LaIntervalPartition filled; /* the last one with a row */
+	bool		is_lost;		/* that row is gone */
 } LaIntervalDrainTable;
 
 /* A range that no partition has. */
@@ -51,7 +52,8 @@ typedef struct LaIntervalDrainList
 								 * use */
 } LaIntervalDrainList;
 
-extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);
+extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy,
+								   const LaIntervalSource *source);
 extern LaIntervalStay la_interval_drain_find(LaIntervalDrainTable *table,
 											 const LaIntervalBound *key,
 											 LaIntervalRange *range);
@@ -59,6 +61,7 @@ extern LaIntervalStay la_interval_drain_leads_away(const LaIntervalDrainTable *t
 												   const LaIntervalRange *range, bool is_unused);
 extern void la_interval_drain_list(LaIntervalDrainList *list,
 								   const LaIntervalPolicy *policy,
+								   const LaIntervalSource *source,
 								   Oid default_partition);
 
 #endif							/* LA_INTERVAL_DRAIN_LIST_H */

@@ -117,19 +117,60 @@ is_ours(const LaIntervalRun *run)
 		run->pending.mark == run->state->mark;
 }
 
+static void
+list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	if (policy == NULL)
+		return;
+	MemoryContextSwitchTo(run->context);
+	run->old = la_interval_old_list(policy, run->now);
+}
+
+/*
+ * Before the table is locked: of numbers a partition may have to be read whole until there is a row, and under the lock
+ * only that row is looked at.
+ */
+static void
+look_for_row(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	if (run->old == NULL)
+		list_old(run, policy);
+	else if (policy != NULL)
+		la_interval_old_renew_source(&run->old->source, policy);
+}
+
+static void
+look_before_drop(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	if (policy != NULL && policy->drops && is_ours(run))
+		look_for_row(run, policy);
+}
+
 /*
  * For the snapshot of the step, by the policy of now.
  */
 static bool
 is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	const LaIntervalOldList *old = run->old;
+	return policy != NULL && run->old != NULL &&
+		la_interval_old_still(policy, &run->old->source, run->partition, run->now);
+}
 
-	if (policy == NULL)
-		return false;
-	if (old == NULL || run->is_superseded)
-		old = la_interval_old_list(policy, run->now);
-	return la_interval_old_still(policy, old->source, run->partition, run->now);
+/*
+ * What is detached is not dropped later.  So where the row is gone, and there may be others, the partition waits for the
+ * next run.
+ */
+static void
+check_row(const LaIntervalRun *run)
+{
+	const LaIntervalOldList *old = run->old;
+	LaIntervalPartition source;
+
+	if (old != NULL && OidIsValid(old->source.partition) &&
+		!la_interval_old_is_source(run->parent, &old->source, &source))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("the row that makes it old was changed meanwhile")));
 }
 
 static void
@@ -156,7 +197,10 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
-	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
+	drops = is_ours(run) && policy != NULL && policy->drops;
+	if (drops)
+		check_row(run);
+	drops = drops && is_still_old(run, policy);
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
 		error = la_interval_try(drop_partition, &partition);
@@ -181,7 +225,8 @@ finish_pending(LaIntervalRun *run)
 		note_retiring(run, run->error);
 		return false;
 	}
-	return retire_step(run, retire_finish, ShareUpdateExclusiveLock);
+	return retire_step(run, look_before_drop, NoLock) &&
+		retire_step(run, retire_finish, ShareUpdateExclusiveLock);
 }
 
 /*
@@ -228,6 +273,7 @@ check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
+	look_for_row(run, policy);
 	la_interval_retire_check_free(run->partition);
 	if (OidIsValid(default_partition))
 		la_interval_retire_check_free(default_partition);
@@ -250,6 +296,8 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_run_snapshot();
 	if (!is_still_old(run, policy))
 		return;
+	if (policy->drops)
+		la_interval_retire_lock(run->partition, true);
 	la_interval_retire_detach(run->parent, run->partition);
 	if (policy->drops)
 		la_interval_retire_drop(run->partition);
@@ -261,6 +309,8 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 static bool
 retire_partition(LaIntervalRun *run)
 {
+	if (OidIsValid(run->old->source.partition) && !retire_step(run, look_for_row, NoLock))
+		return false;
 	if (!retire_step(run, retire_begin, ShareUpdateExclusiveLock))
 		return !run->is_locked_out;
 	switch (run->retired)
@@ -298,21 +348,11 @@ find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	}
 	if (is_ours(run))
 		return;
-	MemoryContextSwitchTo(run->context);
-	run->old = policy == NULL ? NULL : la_interval_old_list(policy, run->now);
-	if (run->old == NULL || !is_still_old(run, policy))
+	list_old(run, policy);
+	if (!is_still_old(run, policy))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
-}
-
-static void
-list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	if (policy == NULL)
-		return;
-	MemoryContextSwitchTo(run->context);
-	run->old = la_interval_old_list(policy, run->now);
 }
 
 /*

@@ -92,7 +92,6 @@ find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 		!la_interval_grid_is_finite(grid->key_type, &source->lower))
 		return;
 	limit->exists = true;
-	limit->source = source->relation;
 	limit->number = DirectFunctionCall2(numeric_sub,
 										la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
 										NumericGetDatum(read_distance(policy)));
@@ -134,6 +133,58 @@ add_old(LaIntervalOldList *list, const LaIntervalGrid *grid,
 	old->upper = la_interval_grid_complete(grid->key_type, &partition->upper).text;
 }
 
+static const LaIntervalPartition *
+find_source(LaIntervalSource *source, const LaIntervalGrid *grid,
+			const LaIntervalPartitions *all)
+{
+	const LaIntervalPartition *last = la_interval_grid_is_time(grid->key_type) ? NULL
+		: la_interval_partitions_last_filled(all, &source->row);
+
+	source->partition = last == NULL ? InvalidOid : last->relation;
+	return last;
+}
+
+/*
+ * Looks for what makes others old, if the policy has a retention and a key of numbers.
+ */
+void
+la_interval_old_find_source(LaIntervalSource *source, const LaIntervalPolicy *policy)
+{
+	Relation	parent;
+
+	source->partition = InvalidOid;
+	if (policy->retention == NULL)
+		return;
+	parent = la_interval_grid_open(policy->parent);
+	(void) find_source(source, la_interval_grid_make(policy, parent),
+					   la_interval_partitions_read(parent));
+	table_close(parent, AccessShareLock);
+}
+
+/*
+ * Looks for another row if the one that was found is gone.
+ */
+void
+la_interval_old_renew_source(LaIntervalSource *source, const LaIntervalPolicy *policy)
+{
+	LaIntervalPartition partition;
+
+	if (OidIsValid(source->partition) &&
+		!la_interval_old_is_source(policy->parent, source, &partition))
+		la_interval_old_find_source(source, policy);
+}
+
+/*
+ * Whether the row is there for the active snapshot; then the partition.
+ */
+bool
+la_interval_old_is_source(Oid parent, const LaIntervalSource *source,
+						  LaIntervalPartition *partition)
+{
+	return la_interval_partitions_read_one(parent, source->partition, partition) &&
+		la_interval_partitions_has_still(source->partition, &source->row);
+}
+
 /*
  * The partitions that are old.
  */
@@ -151,10 +202,7 @@ la_interval_old_list(const LaIntervalPolicy *policy, TimestampTz now)
 	parent = la_interval_grid_open(policy->parent);
 	grid = la_interval_grid_make(policy, parent);
 	all = la_interval_partitions_read(parent);
-	find_limit(&limit, policy, grid,
-			   la_interval_grid_is_time(grid->key_type) ? NULL
-			   : la_interval_partitions_last_filled(all), now);
-	list->source = limit.source;
+	find_limit(&limit, policy, grid, find_source(&list->source, grid, all), now);
 	if (limit.exists)
 		list->limit = text_of(&limit);
 	list->partitions = palloc_array(LaIntervalOld, Max(all->count, 1));
@@ -173,7 +221,7 @@ la_interval_old_list(const LaIntervalPolicy *policy, TimestampTz now)
  * clock of now as by that of the list.  It is locked, and so is the parent.
  */
 bool
-la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
+la_interval_old_still(const LaIntervalPolicy *policy, const LaIntervalSource *source,
 					  Oid partition, TimestampTz now)
 {
 	Relation	parent;
@@ -188,8 +236,7 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 	grid = la_interval_grid_make(policy, parent);
 	if (la_interval_grid_is_time(grid->key_type))
 		find_limit(&limit, policy, grid, NULL, Min(now, GetCurrentTimestamp()));
-	else if (la_interval_partitions_read_one(policy->parent, source, &last) &&
-			 la_interval_partitions_is_filled(&last))
+	else if (la_interval_old_is_source(policy->parent, source, &last))
 		find_limit(&limit, policy, grid, &last, now);
 	table_close(parent, AccessShareLock);
 	return la_interval_partitions_read_one(policy->parent, partition, &here) &&
@@ -222,12 +269,12 @@ la_interval_old_has(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
  * What is not known counts against it.  So old is what the last of all partitions makes old, which
  * may be empty: nobody can say whether one that somebody has locked has a row.
  *
- * *filled is the last partition with a row, or NULL until a range needs it.
+ * Of numbers, filled is the last partition with a row, or NULL.
  */
 bool
 la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 						  const LaIntervalPartitions *all, const LaIntervalRange *range,
-						  const LaIntervalPartition **filled)
+						  const LaIntervalPartition *filled)
 {
 	const char *limit;
 
@@ -238,10 +285,8 @@ la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *
 		return false;
 	if (la_interval_grid_is_time(grid->key_type))
 		return true;
-	if (*filled == NULL)
-		*filled = la_interval_partitions_last_filled(all);
-	return *filled != NULL && (*filled)->has_lower &&
-		la_interval_grid_compare(grid, &range->upper, &(*filled)->lower) <= 0;
+	return filled != NULL && filled->has_lower &&
+		la_interval_grid_compare(grid, &range->upper, &filled->lower) <= 0;
 }
 
 /*

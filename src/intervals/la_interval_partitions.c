@@ -185,27 +185,12 @@ la_interval_partitions_find(const LaIntervalPartitions *all,
 }
 
 /*
- * The last partition that has a row, for the active snapshot, or NULL.  Partitions are dropped
- * because of it, so a foreign table counts as empty, and one that is being detached, in which
- * nobody finds a row.
- */
-const LaIntervalPartition *
-la_interval_partitions_last_filled(const LaIntervalPartitions *all)
-{
-	for (int i = all->count - 1; i >= 0; i--)
-	{
-		if (la_interval_partitions_is_filled(&all->partitions[i]))
-			return &all->partitions[i];
-	}
-	return NULL;
-}
-
-/*
  * Does something hold for a partition, or for one of its own partitions?  Of a foreign table
  * and of one that somebody has locked the caller says.
  */
 static bool
-any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign, bool locked)
+any_leaf(Oid relation, bool (*holds) (Relation leaf, LaIntervalSeen *row), LaIntervalSeen *row,
+		 bool foreign, bool locked)
 {
 	bool		found = false;
 
@@ -228,7 +213,7 @@ any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign, bool locked)
 		if (opened->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
 			found = foreign;
 		else if (RELKIND_HAS_STORAGE(opened->rd_rel->relkind))
-			found = holds(opened);
+			found = holds(opened, row);
 		relation_close(opened, AccessShareLock);
 		if (found)
 			return true;
@@ -237,31 +222,82 @@ any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign, bool locked)
 }
 
 static bool
-has_pages(Relation leaf)
+has_pages(Relation leaf, LaIntervalSeen *row)
 {
+	(void) row;
 	return RelationGetNumberOfBlocks(leaf) > 0;
 }
 
+/*
+ * Reads as much as there is before the first row, which can be all.
+ */
 static bool
-has_row(Relation leaf)
+has_row(Relation leaf, LaIntervalSeen *row)
 {
 	TupleTableSlot *slot = table_slot_create(leaf, NULL);
 	TableScanDesc scan = table_beginscan(leaf, GetActiveSnapshot(), 0, NULL);
 	bool		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
 
+	row->table = RelationGetRelid(leaf);
+	if (found)
+		row->place = slot->tts_tid;
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	return found;
 }
 
 /*
- * Whether a partition has a row, for the active snapshot.
+ * The last partition that has a row, for the active snapshot, or NULL; then the row.  Partitions are dropped
+ * because of it, so a foreign table counts as empty, and one that is being detached, in which
+ * nobody finds a row.
+ */
+const LaIntervalPartition *
+la_interval_partitions_last_filled(const LaIntervalPartitions *all, LaIntervalSeen *row)
+{
+	for (int i = all->count - 1; i >= 0; i--)
+	{
+		const LaIntervalPartition *partition = &all->partitions[i];
+
+		if (any_leaf(partition->relation, has_row, row, false, false) &&
+			!PartitionHasPendingDetach(partition->relation))
+			return partition;
+	}
+	return NULL;
+}
+
+/*
+ * Of another access method nobody knows whether it finds rows by their place.
+ */
+static bool
+has_that_row(Relation leaf, LaIntervalSeen *row)
+{
+	TupleTableSlot *slot;
+	TableScanDesc scan;
+	bool		found;
+
+	if (RelationGetRelid(leaf) != row->table)
+		return false;
+	if (leaf->rd_tableam != GetHeapamTableAmRoutine())
+		return has_row(leaf, row);
+	slot = table_slot_create(leaf, NULL);
+	scan = table_beginscan_tid(leaf, GetActiveSnapshot());
+	found = table_tuple_tid_valid(scan, &row->place) &&
+		table_tuple_fetch_row_version(leaf, &row->place, GetActiveSnapshot(), slot);
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return found;
+}
+
+/*
+ * Whether a partition has a row for the active snapshot, too, in the place in which one was found; no other one is looked at.
  */
 bool
-la_interval_partitions_is_filled(const LaIntervalPartition *partition)
+la_interval_partitions_has_still(Oid relation, const LaIntervalSeen *row)
 {
-	return any_leaf(partition->relation, has_row, false, false) &&
-		!PartitionHasPendingDetach(partition->relation);
+	LaIntervalSeen copy = *row;
+
+	return any_leaf(relation, has_that_row, &copy, false, false) &&
+		!PartitionHasPendingDetach(relation);
 }
 
 /*
@@ -271,7 +307,7 @@ la_interval_partitions_is_filled(const LaIntervalPartition *partition)
 bool
 la_interval_partitions_is_used(Oid relation)
 {
-	return any_leaf(relation, has_pages, true, false);
+	return any_leaf(relation, has_pages, NULL, true, false);
 }
 
 /*
@@ -286,7 +322,7 @@ la_interval_partitions_last_used(const LaIntervalPartitions *all,
 	{
 		Oid			relation = all->partitions[i].relation;
 
-		if (!any_leaf(relation, has_pages, true, true))
+		if (!any_leaf(relation, has_pages, NULL, true, true))
 			continue;
 		if (*maybe == NULL)
 			*maybe = &all->partitions[i];

@@ -8,6 +8,8 @@
 #ifndef LA_INTERVAL_PARTITIONS_H
 #define LA_INTERVAL_PARTITIONS_H
 
+#include "storage/itemptr.h"
+
 #include "intervals/la_interval_grid.h"
 
 /* A bound that is MINVALUE or MAXVALUE is none here. */
@@ -19,6 +21,13 @@ typedef struct LaIntervalPartition
 	LaIntervalBound lower;
 	LaIntervalBound upper;
 } LaIntervalPartition;
+
+/* A row that was seen, by its place. */
+typedef struct LaIntervalSeen
+{
+	Oid			table;
+	ItemPointerData place;
+} LaIntervalSeen;
 
 typedef struct LaIntervalPartitions
 {
@@ -45,8 +54,9 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 															  LaIntervalRange *range);
 extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all,
 																   const LaIntervalPartition **maybe);
-extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
-extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partition);
+extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all,
+																	 LaIntervalSeen *row);
+extern bool la_interval_partitions_has_still(Oid relation, const LaIntervalSeen *row);
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
 											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);

@@ -147,6 +147,24 @@ check_references(Oid partition, bool drops)
 }
 
 /*
+ * Refuses to drop a partition of which somebody is detaching a partition: that would be dropped with it.
+ */
+static void
+check_below(Oid partition)
+{
+	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
+	{
+		Oid			below = la_interval_retire_pending(member).partition;
+
+		if (OidIsValid(below))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("somebody else has begun to detach its partition \"%s\" (if that was interrupted: DETACH PARTITION ... FINALIZE)",
+							get_rel_name(below))));
+	}
+}
+
+/*
  * Marks a partition as one that is being detached, if that can be done.  The parent is
  * locked, and the transaction ends with this.  As the table's owner.  Mirrors
  * MarkInheritDetached() in tablecmds.c.
@@ -166,6 +184,8 @@ la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 	check_schema(parent);
 	check_schema(partition);
 	check_references(partition, drops);
+	if (drops)
+		check_below(partition);
 	inherits = table_open(InheritsRelationId, RowExclusiveLock);
 	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
 				F_OIDEQ, ObjectIdGetDatum(partition));
@@ -272,6 +292,23 @@ execute_behind_all(const char *command)
 }
 
 /*
+ * Locks a partition and its own ones, if nobody has them.
+ */
+void
+la_interval_retire_lock(Oid partition, bool drops)
+{
+	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
+	{
+		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("it is in use")));
+	}
+	if (drops)
+		check_below(partition);
+}
+
+/*
  * Detaches a partition that is marked, when whoever knew it has been waited for.  The
  * parent is locked.  As the table's owner.
  */
@@ -280,13 +317,7 @@ la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 {
 	foreach_oid(table, la_partition_references_of(partition))
 		LockRelationOid(table, lock_of_references(drops));
-	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
-	{
-		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("it is in use")));
-	}
+	la_interval_retire_lock(partition, drops);
 	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
 								la_interval_owner_name(parent),
 								la_interval_owner_name(partition)));

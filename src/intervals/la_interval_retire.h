@@ -35,6 +35,7 @@ extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition,
 												 bool drops);
 extern void la_interval_retire_await(Oid parent,
 									 const LaIntervalPending *pending);
+extern void la_interval_retire_lock(Oid partition, bool drops);
 extern void la_interval_retire_finish(Oid parent, Oid partition, bool drops);
 extern void la_interval_retire_check_free(Oid partition);
 extern void la_interval_retire_detach(Oid parent, Oid partition);

@@ -163,9 +163,9 @@ pg_lookahead_retirement(PG_FUNCTION_ARGS)
 	la_sql_function_check_row(fcinfo, result->setDesc, RETIREMENT_COLUMNS);
 	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
 	list = la_interval_old_list(policy, GetCurrentTimestamp());
-	why = OidIsValid(list->source) ?
+	why = OidIsValid(list->source.partition) ?
 		psprintf("ends by %s, which is %s below the last partition with a row, \"%s\"",
-				 list->limit, policy->retention, get_rel_name(list->source)) :
+				 list->limit, policy->retention, get_rel_name(list->source.partition)) :
 		psprintf("ends by %s, which is %s ago", list->limit, policy->retention);
 
 	for (int i = 0; i < list->count; i++)

@@ -180,3 +180,58 @@ def test_a_tablespace_that_is_no_more(server_factory: ServerFactory, stage: Stag
         set_policy(session, "10, premake => 2")
         assert maintain(session) == []
         assert (len(bounds(session)), state(session, "ahead")) == (3, 2)
+
+
+def _begin_to_detach_below(session: Connection, server: WatchedServer) -> None:
+    """Partition s.z of s.q, by hand; that is interrupted."""
+    with server.connect(autocommit=False) as reader:
+        reader.execute("LOCK TABLE ONLY s.q IN ACCESS SHARE MODE")
+        session.execute("SET lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            session.execute("ALTER TABLE s.q DETACH PARTITION s.z CONCURRENTLY")
+
+
+@pytest.fixture
+def nested(session: Connection) -> Connection:
+    """Table s.p with partition s.y, which is old, that with s.q, and that with s.z."""
+    make(session, "date")
+    session.execute(
+        """CREATE TABLE s.y PARTITION OF s.p FOR VALUES FROM ('2020-01-01') TO ('2021-01-01')
+           PARTITION BY LIST (t);
+           CREATE TABLE s.q PARTITION OF s.y FOR VALUES IN ('a') PARTITION BY LIST (t);
+           CREATE TABLE s.z PARTITION OF s.q FOR VALUES IN ('a')"""
+    )
+    session.execute("INSERT INTO s.p VALUES ('2020-05-05', 'a')")
+    set_policy(session, "'1 year', retention => '2 years', retention_action => 'drop'")
+    return session
+
+
+def _check_below(nested: Connection) -> None:
+    told = 'y: somebody else has begun to detach its partition "z"'
+    maintain(nested)
+    assert state(nested, "blocked").startswith(told)
+    nested.execute("ALTER TABLE s.q DETACH PARTITION s.z FINALIZE")
+    maintain(nested)
+    assert scalar(nested, "SELECT to_regclass('s.y')") is None
+    assert scalar(nested, "SELECT count(*) FROM s.z") == 1
+
+
+@pytest.mark.parametrize("rest", ["SELECT", "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"])
+def test_a_partition_below_that_somebody_detaches(
+    nested: Connection, server: WatchedServer, rest: str
+) -> None:
+    """It would be dropped with the one above it."""
+    _execute(nested, rest)
+    _begin_to_detach_below(nested, server)
+    _check_below(nested)
+
+
+def test_a_partition_below_a_mark(nested: Connection, server: WatchedServer) -> None:
+    """Somebody begins to detach it when the one above is marked."""
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM s.p")
+        nested.execute("SET lock_timeout = '100ms'")
+        maintain(nested)
+    assert scalar(nested, PENDING) == 1
+    _begin_to_detach_below(nested, server)
+    _check_below(nested)

@@ -1,0 +1,140 @@
+"""Of numbers a row makes others old: it is looked for while nobody is locked out."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from intervals.moving import move, moved, stay
+from intervals.policies import (
+    PENDING,
+    bounds,
+    maintain,
+    maintaining,
+    make,
+    names,
+    set_policy,
+    state,
+)
+
+_DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
+_DROP = "10, 0, premake => 0, retention => 100, retention_action => 'drop'"
+_WITHOUT_AND_WITH_DEFAULT = pytest.mark.parametrize("rest", ["SELECT", _DEFAULT])
+_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+
+
+@pytest.fixture
+def numbers(session: Connection) -> Connection:
+    """Table s.p with a row in each partition from 0 to 490, which makes those before 390 old."""
+    make(session, "int")
+    session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 50)")
+    session.execute("INSERT INTO s.p SELECT 10 * i FROM generate_series(0, 49) i")
+    return session
+
+
+def _execute(session: Connection, statement: str) -> None:
+    dynamic: Any = statement
+    session.execute(dynamic)
+
+
+def _scans(session: Connection, partition: str) -> int:
+    session.execute("SELECT pg_stat_force_next_flush()")
+    found = scalar(
+        session, f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{partition}'::regclass"
+    )
+    assert isinstance(found, int)
+    return found
+
+
+@_WITHOUT_AND_WITH_DEFAULT
+def test_a_row_is_searched_once(numbers: Connection, rest: str) -> None:
+    """Not again for each partition that is taken out."""
+    _execute(numbers, rest)
+    set_policy(numbers, _DROP)
+    before = _scans(numbers, "p_490")
+    maintain(numbers)
+    assert len(bounds(numbers)) == 11
+    assert _scans(numbers, "p_490") == before + 1
+
+
+@_WITHOUT_AND_WITH_DEFAULT
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [("DELETE FROM s.p_490; INSERT INTO s.p_490 VALUES (496)", 12), ("TRUNCATE s.p_490", 13)],
+)
+def test_only_the_row_that_was_found_counts(
+    numbers: Connection, server: WatchedServer, rest: str, change: str, left: int
+) -> None:
+    """A partition stays if that is gone, and is taken out by the next run; the others are not."""
+    _execute(numbers, rest)
+    set_policy(numbers, _DROP)
+    with server.connect(autocommit=False) as other:
+        other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
+        with maintaining(numbers, server):
+            _execute(other, change)
+            other.commit()
+    assert state(numbers, "last_error") is None
+    assert (names(numbers)[0], len(bounds(numbers))) == ("p_0", left)
+    maintain(numbers)
+    assert len(bounds(numbers)) == left - 1
+
+
+def test_a_row_that_changes_before_a_drop(numbers: Connection, server: WatchedServer) -> None:
+    """What is detached would not be dropped later, so it waits for the next run."""
+    set_policy(numbers, _DROP)
+    with server.connect(autocommit=False) as user, server.connect(autocommit=False) as other:
+        user.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        with maintaining(numbers, server):
+            wait_until(lambda: scalar(numbers, PENDING) == 1, "the partition is marked")
+            other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
+            user.rollback()
+            wait_until(lambda: scalar(numbers, _WAITING) == 1, "the table is waited for")
+            other.execute("DELETE FROM s.p_490")
+            other.execute("INSERT INTO s.p_490 VALUES (496)")
+            other.commit()
+    why = "the row that makes it old was changed meanwhile"
+    assert (state(numbers, "blocked"), state(numbers, "last_error")) == (f"p_0: {why}", None)
+    assert scalar(numbers, PENDING) == 1
+    maintain(numbers)
+    assert scalar(numbers, "SELECT to_regclass('s.p_0')") is None
+    assert (len(bounds(numbers)), scalar(numbers, PENDING)) == (11, 0)
+
+
+def _fill_default(session: Connection) -> None:
+    """Rows of the default partition that would follow a gap, and are kept."""
+    for low in range(410, 450, 10):
+        _execute(session, f"DROP TABLE s.p_{low}")
+    session.execute(_DEFAULT)
+    session.execute("INSERT INTO s.p VALUES (415), (425), (435), (445)")
+    set_policy(session, _DROP)
+
+
+def test_rows_that_move_have_it_searched_once(numbers: Connection) -> None:
+    _fill_default(numbers)
+    before = _scans(numbers, "p_490")
+    assert move(numbers) == [moved(4, 4)]
+    assert _scans(numbers, "p_490") == before + 1
+
+
+def test_only_that_row_counts_for_rows_that_move(
+    numbers: Connection, server: WatchedServer
+) -> None:
+    """It is gone under the lock of the first range, and another one is found for the second."""
+    _fill_default(numbers)
+    details: list[str | None] = []
+    with server.connect() as own, server.connect() as other, ThreadPoolExecutor(1) as pool:
+        own.execute("SET lock_timeout = '60s'")
+        own.add_notice_handler(lambda notice: details.append(notice.message_detail))
+        other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        moving = pool.submit(move, own)
+        wait_until(lambda: scalar(numbers, _WAITING) == 1, "the table is waited for")
+        other.execute("DELETE FROM s.p_490; INSERT INTO s.p_490 VALUES (496)")
+        other.execute("COMMIT")
+        assert moving.result(100) == [moved(3, 3), stay(1)]
+        assert "Of 1 that is not known" in str(details)
+        assert move(own) == [moved(1, 1)]

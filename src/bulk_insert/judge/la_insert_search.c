@@ -240,23 +240,29 @@ search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
 }
 
 /*
- * Arguments that a call leaves out.  Mirrors fetch_function_defaults() in clauses.c.  A default
+ * Arguments that a call leaves out, if any.  Mirrors fetch_function_defaults() in clauses.c.  A default
  * that has not the type of its argument is cast to one that the call decides on.  Relies on
  * recheck_cast_function_args() in clauses.c.  Calls in a default are not followed that far: they
  * can be of the same function.
  */
 static bool
-search_defaults(Oid function, LaInsertSearch *search)
+search_defaults(const FuncExpr *call, LaInsertSearch *search)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
 	bool		found = search->of_default;
 	List	   *defaults = NIL;
 	const oidvector *types;
 	Datum		stored;
 	bool		is_null;
 
+	/* Others may have just dropped it. */
 	if (!HeapTupleIsValid(tuple))
 		return true;
+	if (list_length(call->args) >= ((Form_pg_proc) GETSTRUCT(tuple))->pronargs)
+	{
+		ReleaseSysCache(tuple);
+		return false;
+	}
 	types = &((Form_pg_proc) GETSTRUCT(tuple))->proargtypes;
 	stored = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargdefaults, &is_null);
 	if (!is_null)
@@ -277,9 +283,7 @@ static bool
 search_call(const FuncExpr *node, LaInsertSearch *search)
 {
 	return node->funcid >= FirstUnpinnedObjectId &&
-		(la_insert_type_says_nothing(node->funcresulttype) ||
-		 (list_length(node->args) < get_func_nargs(node->funcid) &&
-		  search_defaults(node->funcid, search)));
+		(la_insert_type_says_nothing(node->funcresulttype) || search_defaults(node, search));
 }
 
 /*

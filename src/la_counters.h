@@ -69,6 +69,17 @@ extern uint64 la_counter_value(const LaCounters *counters, int position);
 extern void la_counters_add(LaCounters *sum, const LaCounters *counters);
 
 /*
+ * Has nothing been counted?
+ */
+static inline bool
+la_counters_are_zero(const LaCounters *counters)
+{
+	static const LaCounters nothing = {0};
+
+	return memcmp(counters, &nothing, sizeof(nothing)) == 0;
+}
+
+/*
  * Is a counter in a set of LA_COUNTER()s?
  */
 static inline bool

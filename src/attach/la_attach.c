@@ -102,7 +102,6 @@ is_looked_at(const QueryDesc *queryDesc)
 static void
 end_query(LaQuery *query)
 {
-	static const LaCounters nothing = {0};
 	slist_iter	iter;
 
 	la_worker_counters_end(query);
@@ -110,9 +109,9 @@ end_query(LaQuery *query)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		if (memcmp(&node->counters, &nothing, sizeof(nothing)) != 0)
+		if (!la_counters_are_zero(&node->counters))
 			la_stats_add(node->feature, &node->counters);
-		if (memcmp(&node->worker_counters, &nothing, sizeof(nothing)) != 0)
+		if (!la_counters_are_zero(&node->worker_counters))
 			la_stats_add_workers(node->feature, &node->worker_counters);
 	}
 }

@@ -265,7 +265,6 @@ la_worker_counters_collect(LaQuery *query)
 static void
 give_counters(LaQuery *query)
 {
-	static const LaCounters nothing = {0};
 	LaWorkerReport report = {
 		.context = DatumGetUInt32(MyBgworkerEntry->bgw_main_arg)
 	};
@@ -276,7 +275,7 @@ give_counters(LaQuery *query)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		if (memcmp(&node->counters, &nothing, sizeof(nothing)) == 0)
+		if (la_counters_are_zero(&node->counters))
 			continue;
 		report.plan_node_id = node->plan_node_id;
 		report.counters = node->counters;

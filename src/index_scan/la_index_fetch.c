@@ -113,10 +113,7 @@ shadow_fetch_end(IndexFetchTableData *base)
 	LaIndexFetch *fetch = (LaIndexFetch *) base;
 
 	if (fetch->ring != NULL)
-	{
-		la_tid_ring_reset(fetch->ring);
-		la_tid_ring_free(fetch->ring);
-	}
+		give_up_ring(fetch);
 	GetHeapamTableAmRoutine()->index_fetch_end(fetch->inner);
 	if (fetch->peek != NULL)
 		la_index_peek_free(fetch->peek);

@@ -50,6 +50,22 @@ def _check_rows(rows: list[tuple[int, str]]) -> None:
     assert [key for key, _ in rows] == list(range(900))
 
 
+def _load(session: Connection, other_library: Path, ours_first: bool) -> None:
+    libraries = ["pg_lookahead", str(other_library)]
+    for library in libraries if ours_first else reversed(libraries):
+        session.execute(f"LOAD '{library}'")
+
+
+def _status_and_calls(session: Connection, path: str, sql: str, rows: int) -> tuple[str, int]:
+    """What EXPLAIN says of a scan of one kind, and how often the other is called for its rows."""
+    for other in {"bitmapscan", "seqscan", "indexscan"} - {path}:
+        session.execute(f"SET enable_{other} = off")
+    [group] = lookahead(explain(session, sql))
+    before = int(scalar(session, "SHOW other_extension.calls"))
+    assert len(session.execute(sql).fetchall()) == rows
+    return group["Status"], int(scalar(session, "SHOW other_extension.calls")) - before
+
+
 def test_a_node_taken_before_is_left_alone(server: WatchedServer, other_library: Path) -> None:
     with server.connect() as session:
         _check_rows(_rows(session, str(other_library), "pg_lookahead"))
@@ -79,18 +95,12 @@ def test_table_scans_are_shared(
     server: WatchedServer, other_library: Path, path: str, sql: str, rows: int, ours_first: bool
 ) -> None:
     """Either calls the other for every row, or core."""
-    libraries = ["pg_lookahead", str(other_library)]
     with server.connect() as session:
-        for library in libraries if ours_first else reversed(libraries):
-            session.execute(f"LOAD '{library}'")
+        _load(session, other_library, ours_first)
         session.execute(AWAKE)
-        for other in {"bitmapscan", "seqscan", "indexscan"} - {path}:
-            session.execute(f"SET enable_{other} = off")
-        [group] = lookahead(explain(session, sql))
-        assert group["Status"] == ("prefetch" if ours_first else "stock")
-        before = int(scalar(session, "SHOW other_extension.calls"))
-        assert len(session.execute(sql).fetchall()) == rows
-        assert int(scalar(session, "SHOW other_extension.calls")) - before == rows + 1
+        status, calls = _status_and_calls(session, path, sql, rows)
+        assert status == ("prefetch" if ours_first else "stock")
+        assert calls == rows + 1
 
 
 @pytest.mark.parametrize(
@@ -106,15 +116,9 @@ def test_what_stands_in_front_is_called(
     server: WatchedServer, other_library: Path, path: str, sql: str, rows: int, ours_first: bool
 ) -> None:
     """Once, as on stock: core's ExecProcNodeFirst() puts the node's own function there."""
-    libraries = ["pg_lookahead", str(other_library)]
     with server.connect() as session:
-        for library in libraries if ours_first else reversed(libraries):
-            session.execute(f"LOAD '{library}'")
+        _load(session, other_library, ours_first)
         session.execute(f"{AWAKE}; SET other_extension.wraps = on")
-        for other in {"bitmapscan", "seqscan", "indexscan"} - {path}:
-            session.execute(f"SET enable_{other} = off")
-        [group] = lookahead(explain(session, sql))
-        assert group["Status"] == "prefetch"
-        before = int(scalar(session, "SHOW other_extension.calls"))
-        assert len(session.execute(sql).fetchall()) == rows
-        assert int(scalar(session, "SHOW other_extension.calls")) - before == 1
+        status, calls = _status_and_calls(session, path, sql, rows)
+        assert status == "prefetch"
+        assert calls == 1

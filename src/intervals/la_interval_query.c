@@ -176,11 +176,13 @@ execute_plan(SPIPlanPtr plan, LaIntervalParameters *parameters, const char *text
 		if (SPI_execute_plan(plan, parameters->values, parameters->nulls, false, 0) < 0)
 			elog(ERROR, "query of policies failed: %s", text);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		is_running = was_running;
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	is_running = was_running;
 }
 
 /*

@@ -133,6 +133,7 @@ _OWN_KEYS = (
     Key("concurrent-bigint", "random", command="concurrently"),
     Key("concurrent-text", 'name COLLATE "C"', command="concurrently"),
     Key("not-vacuumed", "random", fresh=True),
+    Key("concurrent-not-vacuumed", "random", fresh=True, command="concurrently"),
     Key("pgbench", "aid", unique=True, table=PGBENCH_TABLE),
 )
 KEYS = {

@@ -209,6 +209,17 @@ _VOLATILE = """
         OPERATOR 3 v.===, OPERATOR 5 v.>>>, FUNCTION 1 v.sorts(v.odd, v.odd);
     CREATE TABLE v.ordered (o v.odd, os v.odd[]);
     CREATE TABLE v.wrapped (w v.ordered);
+    CREATE TYPE v.twin AS (x int);
+    CREATE FUNCTION v.alike(v.twin, v.twin) RETURNS bool LANGUAGE plpgsql
+        AS $$ BEGIN RETURN ($1).x = ($2).x; END $$;
+    CREATE FUNCTION v.hash(v.twin) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT ($1).x';
+    CREATE OPERATOR v.~~~ (LEFTARG = v.twin, RIGHTARG = v.twin, FUNCTION = v.alike, HASHES);
+    CREATE OPERATOR CLASS v.likes DEFAULT FOR TYPE v.twin USING hash AS OPERATOR 1 v.~~~,
+        FUNCTION 1 v.hash(v.twin);
+    CREATE TYPE v.mood AS ENUM ('a');
+    CREATE FUNCTION v.told(v.mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
+    CREATE CAST (v.mood AS json) WITH FUNCTION v.told(v.mood);
+    CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[]);
     CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
     CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;
@@ -267,6 +278,11 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT greatest(os, os) FROM v.ordered", "v.sorts(v.odd,v.odd)"),
         ("SELECT w FROM v.wrapped ORDER BY w", "v.sorts(v.odd,v.odd)"),
         ("SELECT h FROM v.ordered AS h ORDER BY h", "v.sorts(v.odd,v.odd)"),
+        ("SELECT DISTINCT t FROM v.felt", "v.alike(v.twin,v.twin)"),
+        ("SELECT m FROM v.felt WHERE ts = ts", "v.alike(v.twin,v.twin)"),
+        ("SELECT to_json(m) FROM v.felt", "v.told(v.mood)"),
+        ("SELECT to_jsonb(ms) FROM v.felt", "v.told(v.mood)"),
+        ("SELECT json_agg(f) FROM v.felt AS f", "v.told(v.mood)"),
     ],
 )
 def test_volatile_functions_are_not_called(

@@ -77,7 +77,8 @@ _WITH_STATEMENTS = """
       AND (l.lanname NOT IN ('internal', 'c') OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
-# all of these parts a value that is made of text or JSON is checked, and values are compared.
+# all of these parts a value that is made of text or JSON is checked, values are compared, and made
+# into JSON by a cast of users', if there is one.
 _PARTS = """
     WITH RECURSIVE part AS (
         SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
@@ -106,7 +107,13 @@ _VOLATILE = f"""{_PARTS},
         UNION SELECT amproc FROM pg_catalog.pg_amproc
               JOIN pg_catalog.pg_opfamily f ON f.oid = amprocfamily
               JOIN part ON part.oid IN (amproclefttype, amprocrighttype)
-              WHERE amproc >= 16384 AND opfmethod IN (403, 405))
+              WHERE amproc >= 16384 AND opfmethod IN (403, 405)
+        UNION SELECT oprcode FROM pg_catalog.pg_amop
+              JOIN pg_catalog.pg_operator o ON o.oid = amopopr
+              JOIN part ON part.oid IN (amoplefttype, amoprighttype)
+              WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)
+        UNION SELECT castfunc FROM pg_catalog.pg_cast
+              JOIN part ON part.oid = castsource WHERE casttarget = 114)
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""

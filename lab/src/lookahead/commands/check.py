@@ -96,11 +96,11 @@ def check(context: CommandContext, /, **options: Any) -> None:
     of the table it reads, to within a factor of 2, or that this does not follow from the
     statistics. CREATE INDEX, REINDEX and COPY have a first line only. A statement with parameters
     ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
-    planning it, for a minute at most, can call functions declared immutable or stable: its own, and
-    those in the views, indexes, policies and defaults of its tables. A STATEMENT of "-" is read
-    from standard input. With --top, a line tells of each statement of pg_stat_statements with many
-    reads whether it would gain, and the first one of the whole workload. Those of other roles are
-    not planned, but a superuser's by a superuser.
+    planning it, for a minute at most, can call functions declared immutable or stable, and those of
+    operators: its own, and those in the views, indexes, policies and defaults of its tables. A
+    STATEMENT of "-" is read from standard input. With --top, a line tells of each statement of
+    pg_stat_statements with many reads whether it would gain, and the first one of the whole
+    workload. Those of other roles are not planned, but a superuser's by a superuser.
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure

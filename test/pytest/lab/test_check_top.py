@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
 from lookahead.check.workload import Judged, workload_lines
-from lookahead.errors import ExitStatus
+from lookahead.errors import ExitStatus, UnavailableError
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 
@@ -149,6 +150,35 @@ def test_what_is_cached_is_asked_once(
     monkeypatch.setattr("lookahead.check.opinion.cached_bytes", lambda _: asked.append(2))
     assert _top(server).status is ExitStatus.SUCCESS
     assert asked == [1]
+
+
+def test_what_was_only_planned_is_left_out(server: WatchedServer) -> None:
+    """It has read, and no calls by which to divide that."""
+    with server.connect() as connection:
+        connection.execute("SET pg_stat_statements.track_planning = on")
+        connection.execute(
+            "CREATE FUNCTION counted() RETURNS int LANGUAGE plpgsql IMMUTABLE "
+            "AS $$ BEGIN RETURN (SELECT count(pad) FROM orders); END $$"
+        )
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("SELECT k / (k - k) FROM orders WHERE id < counted()")
+        planned = connection.execute(
+            "SELECT FROM pg_stat_statements WHERE calls = 0 AND plans > 0 AND shared_blks_read > 0"
+        )
+        assert planned.fetchall()
+    outcome = _top(server)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "counted()" not in outcome.stdout
+
+
+def test_a_server_that_goes_away(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise UnavailableError("no connection to the server: gone")
+
+    monkeypatch.setattr("lookahead.check.workload.advise_on", gone)
+    outcome = _top(server)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert outcome.stdout == ""
 
 
 @pytest.mark.parametrize(

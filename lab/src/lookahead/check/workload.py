@@ -24,7 +24,8 @@ from lookahead.formats import one_line
 from lookahead.guarded_connection import explained_queries, find_member, server_message
 
 _EXTENSION = "pg_stat_statements"
-# A statement of others' is told as NULL or by a text without a plan; those are left out.
+# A statement of others' is told as NULL or by a text without a plan; those are left out, and what
+# was only planned.
 _TOP = """
     WITH statement AS (
         SELECT userid, query, pg_catalog.sum(calls)::pg_catalog.float8 AS calls,
@@ -38,7 +39,7 @@ _TOP = """
            owner.rolname = session_user OR (owner.rolsuper AND own.rolsuper)
     FROM statement LEFT JOIN pg_catalog.pg_roles owner ON owner.oid = userid
     CROSS JOIN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user) AS own
-    WHERE reads > 0 AND query IS NOT NULL AND query <> '<insufficient privilege>'
+    WHERE reads > 0 AND calls > 0 AND query IS NOT NULL AND query <> '<insufficient privilege>'
     ORDER BY reads DESC, query LIMIT %s"""
 _Row = tuple[str, float, float, float, str, bool]
 # What a list of constants is kept as, with the first of them.
@@ -113,6 +114,8 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
     try:
         with explained_queries():
             _, advice = advise_on(dsn, query, lambda _: cached)
+    except UnavailableError:  # the server is gone, or shuts us out
+        raise
     except LabError as error:
         # Such as a type that no parameter can have, a table that is gone, or a limit of the role.
         return "unknown", one_line(error.message.partition("\n")[0])

@@ -1,6 +1,7 @@
 """Odd statements, names and types that `lookahead check` meets on a user's server."""
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 
@@ -146,6 +147,15 @@ def test_standard_input(
     outcome = _check(server, "-")
     assert outcome.status is status
     assert words in outcome.stderr
+
+
+def test_standard_input_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of nohup, which is open for writing."""
+    with os.fdopen(os.open(os.devnull, os.O_WRONLY)) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        outcome = run_command("check", "-")
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: standard input cannot be read: Bad file descriptor" in outcome.stderr
 
 
 @pytest.mark.parametrize(

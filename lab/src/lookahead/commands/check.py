@@ -144,7 +144,10 @@ def _measure_plan(options: Mapping[str, Any]) -> MeasurePlan | None:
 
 
 def _standard_input() -> str:
-    content = sys.stdin.buffer.read(_MAX_STATEMENT_BYTES + 1) if sys.stdin else b""
+    try:
+        content = sys.stdin.buffer.read(_MAX_STATEMENT_BYTES + 1) if sys.stdin else b""
+    except OSError as error:  # nohup gives one that can be written only
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from None
     if len(content) > _MAX_STATEMENT_BYTES:
         raise UsageError("the statement is too long", "At most 16 MB are read.")
     return content.decode(errors="surrogateescape")

@@ -24,6 +24,10 @@ _TABLES = """
     CREATE TABLE par_1 PARTITION OF par FOR VALUES WITH (MODULUS 2, REMAINDER 1);
     INSERT INTO par SELECT id, a, pad FROM big;
     CREATE INDEX ON par (b);
+    CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+    CREATE TRIGGER t BEFORE UPDATE ON par FOR EACH ROW EXECUTE FUNCTION same();
+    CREATE TABLE cut AS SELECT id AS a,
+        id AS bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb FROM big;
     CREATE TYPE mood AS ENUM ('good', 'bad');
     CREATE DOMAIN positive AS int CHECK (VALUE > 0);
     CREATE TABLE kinds AS SELECT 'bad'::mood AS mood, make_interval(secs => id) AS span,
@@ -31,7 +35,6 @@ _TABLES = """
         FROM generate_series(1, 20000) AS id;
     CREATE INDEX kinds_mood ON kinds (mood);
     CREATE FUNCTION one() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
-    CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
     CREATE TABLE before_row (id int);
     CREATE TRIGGER t BEFORE INSERT ON before_row FOR EACH ROW EXECUTE FUNCTION same();
     CREATE TABLE all_rows (id int);
@@ -217,6 +220,8 @@ def test_an_execution_that_fails(server: WatchedServer) -> None:
         ("COPY checked FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
         ("COPY ruled FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
         ("COPY kinds (positive) FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
+        (f"CREATE INDEX ON cut ({'b' * 70})", "YES: "),
+        ("COPY par FROM STDIN", "YES: "),
         ("COPY made FROM STDIN", "YES: "),
         ("COPY made (other, id) FROM STDIN", "YES: "),
         ("COPY secured FROM STDIN", "YES: "),
@@ -271,6 +276,13 @@ def test_builds_in_serializable_transactions(
 ) -> None:
     outcome = _check(server, statement, "default_transaction_isolation=serializable")
     assert outcome.stdout.startswith(verdict), outcome.stdout
+
+
+def test_a_read_only_transaction_reindexes(server: WatchedServer) -> None:
+    outcome = _check(server, "REINDEX TABLE big", "default_transaction_read_only=on")
+    assert outcome.stdout.startswith("YES: "), outcome.stderr
+    with server.connect() as connection:
+        connection.execute("SET default_transaction_read_only = on; REINDEX TABLE big")
 
 
 def test_little_memory_for_a_build(server: WatchedServer) -> None:

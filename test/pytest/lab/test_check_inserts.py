@@ -26,6 +26,9 @@ _TABLES = """
     CREATE TABLE fired (id int, pad text);
     CREATE TRIGGER t AFTER INSERT ON fired FOR EACH ROW
         WHEN (pg_column_size(new.pad) = 0) EXECUTE FUNCTION same();
+    CREATE TABLE others (id int, pad text) PARTITION BY RANGE (id);
+    CREATE TABLE other PARTITION OF others FOR VALUES FROM (0) TO (90000);
+    CREATE TRIGGER t BEFORE UPDATE ON others FOR EACH ROW WHEN (v(new.id)) EXECUTE FUNCTION same();
     CREATE TABLE parts (id int, pad text) PARTITION BY RANGE (id);
     CREATE TABLE part PARTITION OF parts (CHECK (v(id))) FOR VALUES FROM (0) TO (90000);
 """
@@ -40,6 +43,7 @@ _STATEMENTS = {
     "INSERT INTO sized TABLE big": (_DOUBT, False),
     "INSERT INTO fired TABLE big": (_DOUBT, False),
     "INSERT INTO parts TABLE big": (_DOUBT, False),
+    "INSERT INTO others TABLE big": ("YES: ", True),  # its trigger is for UPDATE
     "INSERT INTO plain SELECT * FROM big WHERE id > (SELECT min(x) FROM few)": ("YES: ", True),
     "INSERT INTO plain SELECT * FROM big WHERE id < 500": ("LITTLE: inserting: too few", True),
     "WITH w AS (INSERT INTO plain TABLE big RETURNING id) SELECT count(*) FROM w": (
@@ -113,7 +117,13 @@ def test_new_tables_without_rows(server: WatchedServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["INSERT INTO plain TABLE big", "CREATE TABLE m AS TABLE big"]
+    "statement",
+    [
+        "INSERT INTO plain TABLE big",
+        "CREATE TABLE m AS TABLE big",
+        "UPDATE plain SET id = 1",
+        "WITH gone AS (DELETE FROM plain RETURNING id) SELECT * FROM gone",
+    ],
 )
 def test_where_nothing_may_be_written(server: WatchedServer, statement: str) -> None:
     outcome = _check(server, statement, "default_transaction_read_only=on")

@@ -29,7 +29,7 @@ _FEW_ROWS = 1000
 _FEW_BYTES, _ROW_BYTES = 4 << 20, 28
 # Tables of which a row may call a volatile function, in a CHECK or WHEN of a trigger of it or of a
 # partition; or pg_column_size(), pg_column_compression() and pg_column_toast_chunk_id(), which see
-# how a row is stored. Of partitions any trigger may be one that hinders.
+# how a row is stored. Of partitions any trigger for rows of INSERT (5) may be one that hinders.
 _DOUBTFUL = """
     SELECT DISTINCT n.nspname::pg_catalog.text, named.relname::pg_catalog.text
     FROM pg_catalog.pg_class named JOIN pg_catalog.pg_namespace n ON n.oid = named.relnamespace,
@@ -41,7 +41,8 @@ _DOUBTFUL = """
         FROM pg_catalog.pg_constraint WHERE conrelid = part.relid
         UNION ALL
         SELECT tgqual::pg_catalog.text, part.relid <> named.oid
-        FROM pg_catalog.pg_trigger WHERE tgrelid = part.relid AND NOT tgisinternal) AS used
+        FROM pg_catalog.pg_trigger
+        WHERE tgrelid = part.relid AND NOT tgisinternal AND tgtype & 5 = 5) AS used
     WHERE {which} AND (used.is_of_part OR EXISTS (
         SELECT FROM pg_catalog.regexp_matches(used.tree, ':(?:op)?funcid ([0-9]+)', 'g') AS called
         JOIN pg_catalog.pg_proc p ON p.oid = called[1]::pg_catalog.oid
@@ -63,9 +64,11 @@ class Inserting:
 
 
 def inserting(connection: GuardedConnection, plan: Mapping[str, Any]) -> Inserting | None:
-    """The facts for a plan, None where it inserts nothing; LabError where nothing may be."""
+    """The facts for a plan, None where it changes nothing; LabError where nothing may be."""
     nodes = [
-        node for node in plan_nodes(plan) if NEW_TABLE in node or node.get("Operation") == "Insert"
+        node
+        for node in plan_nodes(plan)
+        if NEW_TABLE in node or node["Node Type"] == "ModifyTable"
     ]
     if not nodes:
         return None

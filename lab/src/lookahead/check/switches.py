@@ -34,8 +34,8 @@ def what_is_off(switch: str, switches: Switches) -> str:
     return f"{off[0]} is off" if off else ""
 
 
-def require_writing(switches: Switches) -> None:
-    """LabError where nothing may be written."""
-    for name in ("default_transaction_read_only", "in_hot_standby"):
+def require_writing(switches: Switches, *, is_reindex: bool = False) -> None:
+    """LabError where nothing may be written; REINDEX is for read-only transactions, too."""
+    for name in ("in_hot_standby", "default_transaction_read_only")[: 1 if is_reindex else 2]:
         if switches.get(name):
             raise UsageError(f"the server refuses the statement: {name} is on")

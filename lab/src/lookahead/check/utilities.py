@@ -80,11 +80,11 @@ _FIT = """
 _KEY = f"""
     SELECT {_FIT} FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = %s::pg_catalog.oid AND a.attnum > 0
-      AND a.attname = (pg_catalog.parse_ident(%s))[1]"""
-# An index lies in the schema of its table.
+      AND a.attname = (pg_catalog.parse_ident(%s))[1]::pg_catalog.name"""
+# An index lies in the schema of its table. Names that are too long are cut, as the server does.
 _TAKEN = """
     SELECT pg_catalog.count(*) > 0 AS is_taken FROM pg_catalog.pg_class
-    WHERE relname = (pg_catalog.parse_ident(%s))[1] AND relnamespace = (
+    WHERE relname = (pg_catalog.parse_ident(%s))[1]::pg_catalog.name AND relnamespace = (
         SELECT relnamespace FROM pg_catalog.pg_class WHERE oid = %s::pg_catalog.oid)"""
 _INSERT = (
     "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT {} FROM pg_catalog.generate_series(1, 1000)"
@@ -115,7 +115,8 @@ _FACTS = f"""
                    UNION ALL SELECT oid FROM pg_catalog.pg_attrdef WHERE adrelid = leaf.oid
                    UNION ALL SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = leaf.oid
                    UNION ALL SELECT oid FROM pg_catalog.pg_trigger
-                             WHERE tgrelid = leaf.oid AND leaf.oid <> named.oid)
+                             WHERE tgrelid = leaf.oid AND leaf.oid <> named.oid
+                               AND tgtype & 5 = 5)
                UNION ALL SELECT FROM pg_catalog.pg_attribute a
                JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = leaf.oid
                  AND (t.typtype = 'd' OR t.oid >= 16384 AND t.typtype <> 'e')))
@@ -178,7 +179,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return Advice((), "no", whole)
     if table.has_index and match["spared"]:
         return Advice((), "no", "there is such a name, so IF NOT EXISTS makes no index")
-    require_writing(switches)
+    require_writing(switches, is_reindex="options" in match.groupdict())
     if refusal := _refusal(table, match):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:

@@ -243,15 +243,15 @@ def _library(server: Server) -> Iterator[Line]:
 def _preloading(server: Server, libraries: list[str] | None) -> str:
     """How to add ours to those that are preloaded, None where they are not known."""
     if libraries is None:
-        return f"Have a superuser add {LIBRARY} to {_SESSION}; or for a role or database only."
+        return f"Have a superuser add {LIBRARY} to {_SESSION}."
     names = (one.replace("'", "''") for one in (LIBRARY, *libraries))
     value = f"{_SESSION} = " + ", ".join(f"'{one}'" for one in names)
     source, of = server.sources.get(_SESSION), (server.role, server.database)
     if source in ("client", "command line"):
         return f"{reset_of(_SESSION, source, *of)}; or name {LIBRARY} there, too."
     if own := altering(source, *of, in_recovery=server.in_recovery):
-        return f"It has a setting of its own, which wins: {own} SET {value}"
-    return f"ALTER SYSTEM SET {value}; SELECT pg_reload_conf(); or for a role or database only."
+        return f"It has a setting of its own, which wins, on standbys, too: {own} SET {value}"
+    return f"ALTER SYSTEM SET {value}, or a line in postgresql.conf; then SELECT pg_reload_conf()."
 
 
 def _switches(server: Server) -> Iterator[Line]:

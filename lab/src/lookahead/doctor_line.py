@@ -72,9 +72,9 @@ def storage_lines(
 
 
 def _profile_remedy(place: Tablespace, name: str) -> str:
-    """What makes one; where one is ignored, that depends on why."""
-    if place.device is None or not str(place.reason).endswith("is empty"):
-        return "docs/device-profile.md: when it is ignored."
+    """What makes one; of no disk of its own there may be none, and why one is ignored depends."""
+    if (place.device or "0:").startswith("0:") or not str(place.reason).endswith("is empty"):
+        return "docs/device-profile.md: where one can be made, and when it is ignored."
     return (
         f"As the server's account: lookahead probe --tablespace {quote(one_line(name))} "
         f"--profile FILE; {LIBRARY}.device_profile names that file then."

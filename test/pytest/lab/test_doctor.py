@@ -51,7 +51,6 @@ def test_devices_of_tablespaces(server: WatchedServer) -> None:
     outcome = run_command("doctor", *place, "-d", "extended")
     assert "tablespace pg_default, pg_global: " in outcome.stdout
     assert "pg_lookahead.device_profile is empty" in outcome.stdout
-    assert "--profile FILE; pg_lookahead.device_profile names that file then." in outcome.stdout
     assert "are not known from here" not in outcome.stdout
 
 
@@ -179,12 +178,17 @@ def test_a_server_whose_sessions_lack_the_library(
         own = _doctor(made)
         denied = _doctor(made, user="reader")
     assert "is installed, but new sessions of this role do not have it" in outcome.stdout
-    assert "ALTER SYSTEM SET session_preload_libraries = 'pg_lookahead'" in outcome.stdout
+    assert (
+        "ALTER SYSTEM SET session_preload_libraries = 'pg_lookahead', or a line in postgresql.conf;"
+        in outcome.stdout
+    )
+    # Standbys get those, and without the library nobody connects there.
+    assert "role or database" not in outcome.stdout
     assert "PGOPTIONS; or name pg_lookahead there, too." in others.stdout
     assert "ALTER SYSTEM" not in others.stdout
     assert (
-        "which wins: ALTER ROLE \"postgres\" SET session_preload_libraries = 'pg_lookahead', "
-        "'plpgsql'\n" in own.stdout
+        'which wins, on standbys, too: ALTER ROLE "postgres" SET session_preload_libraries = '
+        "'pg_lookahead', 'plpgsql'\n" in own.stdout
     )
     assert "warning pg_lookahead cannot be loaded: access to library" in denied.stdout
     assert "have one add it to session_preload_libraries" in denied.stdout

@@ -200,6 +200,7 @@ def test_a_file_system_without_a_device() -> None:
         (("8:0", "id", "the file is gone"), "no profile: the file is gone", "when it is ignored."),
         (("8:0", None, "x is empty"), "no profile: x is empty", "--tablespace 'a b' --profile"),
         ((None, None, "x is empty"), "no device to be seen; no profile", "when it is ignored."),
+        (("0:45", None, "x is empty"), "no profile: x is empty", "when it is ignored."),
     ],
 )
 def test_profiles(place: tuple[str | None, ...], text: str, remedy: str) -> None:

@@ -43,12 +43,11 @@ _DOUBTFUL = """
         SELECT tgqual::pg_catalog.text, part.relid <> named.oid
         FROM pg_catalog.pg_trigger
         WHERE tgrelid = part.relid AND NOT tgisinternal AND tgtype & 5 = 5) AS used
-    WHERE {which} AND (used.is_of_part OR EXISTS (
+    WHERE n.nspname = ANY (%s) AND named.relname = ANY (%s) AND (used.is_of_part OR EXISTS (
         SELECT FROM pg_catalog.regexp_matches(used.tree, ':(?:op)?funcid ([0-9]+)', 'g') AS called
         JOIN pg_catalog.pg_proc p ON p.oid = called[1]::pg_catalog.oid
         WHERE p.oid IN (1269, 2121, 6316) OR p.provolatile = 'v'
            OR p.provolatile = 's' AND p.oid >= 16384))"""
-_NAMED = "n.nspname = ANY (%s) AND named.relname = ANY (%s)"
 
 
 @dataclass(frozen=True)
@@ -68,32 +67,20 @@ def inserting(connection: GuardedConnection, plan: Mapping[str, Any]) -> Inserti
     nodes = [
         node
         for node in plan_nodes(plan)
-        if NEW_TABLE in node or node["Node Type"] == "ModifyTable"
+        if NEW_TABLE in node or node.get("Node Type") == "ModifyTable"
     ]
     if not nodes:
         return None
     switches = switches_of(connection)
-    if any(NEW_TABLE in node or not _is_temporary(node) for node in nodes):
-        require_writing(switches)
+    require_writing(switches)
     tables = {table for table in map(table_of, nodes) if table}
     names = [[schema for schema, _ in tables], [name for _, name in tables]]
-    found = connection.execute(_DOUBTFUL.format(which=_NAMED), names).fetchall()
+    found = connection.execute(_DOUBTFUL, names).fetchall()
     return Inserting(
         what_is_off(BULK_INSERT, switches),
         bool(switches.get(BULK_EXTEND_SIZE)),
         frozenset((schema, name) for schema, name in found),
     )
-
-
-def _is_temporary(node: Node) -> bool:
-    """Whether rows may be inserted even where nothing may be written."""
-    return str(node.get("Schema", "")).startswith("pg_temp")
-
-
-def is_doubtful(connection: GuardedConnection, table: int) -> bool:
-    """Whether that is one of the tables of which a row may call what hinders a batch."""
-    found = connection.execute(_DOUBTFUL.format(which="named.oid = %s::pg_catalog.oid"), (table,))
-    return bool(found.fetchall())
 
 
 def with_inserts(reading: Conclusion, plan: Node, facts: Inserting) -> Conclusion:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lookahead.check.advice import Advice
-from lookahead.check.inserts import is_doubtful
+from lookahead.check.inserts import inserting
 from lookahead.check.sql_text import BEGIN, END, NAME, code_of
 from lookahead.check.statement import explain, explained_errors
 from lookahead.check.switches import (
@@ -185,8 +185,6 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     if copy:
         if reason := _against_copy(table, copy, switches, watchers_before(connection)):
             return Advice((), "no", f"{_BATCHES}, but {reason}")
-        if is_doubtful(connection, oid):
-            table = replace(table, is_doubtful=True)
         return Advice((), *_of_copy(connection, table, copy))
     return Advice((), *_of_build(table, match, switches))
 
@@ -271,12 +269,14 @@ def _of_copy(
     into, values = match["table"], ""
     if columns := match["columns"]:
         into, values = f"{into} ({columns})", "NULL" + ", NULL" * code_of(columns).count(",")
-    (document,) = explain(connection, _INSERT.format(into, values), "LOOKAHEAD")
-    group = document["Plan"].get("Lookahead", {})
+    (document,) = explain(connection, _INSERT.format(into, values), "VERBOSE, LOOKAHEAD")
+    group, facts = document["Plan"].get("Lookahead", {}), inserting(connection, document["Plan"])
     if group.get("Reason") == "volatile function":
         return "unknown", doubt
     if group.get("Status", "stock") == "stock":
         return "no", f"{_BATCHES}, but PostgreSQL inserts them: {group.get('Reason')}"
+    if facts is not None and facts.doubtful:
+        return "unknown", doubt
     return "yes", (
         f"its rows would be inserted into {table.name} in larger batches; afterwards "
         "pg_stat_lookahead tells whether they were, or why not"

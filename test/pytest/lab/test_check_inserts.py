@@ -29,11 +29,13 @@ _TABLES = """
     CREATE TABLE others (id int, pad text) PARTITION BY RANGE (id);
     CREATE TABLE other PARTITION OF others FOR VALUES FROM (0) TO (90000);
     CREATE TRIGGER t BEFORE UPDATE ON others FOR EACH ROW WHEN (v(new.id)) EXECUTE FUNCTION same();
+    CREATE VIEW seen AS TABLE fired;
+    CREATE TRIGGER t INSTEAD OF INSERT ON seen FOR EACH ROW EXECUTE FUNCTION same();
     CREATE TABLE parts (id int, pad text) PARTITION BY RANGE (id);
     CREATE TABLE part PARTITION OF parts (CHECK (v(id))) FOR VALUES FROM (0) TO (90000);
 """
 _DOUBT = "DON'T KNOW: inserting: its rows (about 30,000) would be inserted in batches, unless"
-_INSIDE = "NO: inserting: PostgreSQL inserts its rows one by one, as in every WITH"
+_ELSEWHERE = "LITTLE: inserting: PostgreSQL inserts its rows, as in a WITH, a view or"
 # The verdict, and whether the rows are then in batches.
 _STATEMENTS = {
     "INSERT INTO plain TABLE big": ("YES: ", True),
@@ -47,9 +49,10 @@ _STATEMENTS = {
     "INSERT INTO plain SELECT * FROM big WHERE id > (SELECT min(x) FROM few)": ("YES: ", True),
     "INSERT INTO plain SELECT * FROM big WHERE id < 500": ("LITTLE: inserting: too few", True),
     "WITH w AS (INSERT INTO plain TABLE big RETURNING id) SELECT count(*) FROM w": (
-        "LITTLE: inserting: PostgreSQL inserts its rows one by one, as in every WITH",
+        _ELSEWHERE,
         False,
     ),
+    "INSERT INTO seen TABLE big": (_ELSEWHERE, False),
     "CREATE TABLE made AS TABLE big": ("YES: ", True),
     "CREATE TABLE made AS SELECT id FROM big": ("LITTLE: inserting: PostgreSQL inserts", False),
     "CREATE TABLE made AS TABLE big LIMIT 3000": ("LITTLE: inserting: PostgreSQL", False),

@@ -113,7 +113,7 @@ def _of_insert(node: Node, facts: Inserting) -> Conclusion:
     rows, group = int(input_of(node).get("Plan Rows", 0)), node.get("Lookahead")
     table = table_of(node)
     if group is None and not facts.off and rows >= _FEW_ROWS:
-        return "no", "PostgreSQL inserts its rows one by one, as in every WITH"
+        return "no", "PostgreSQL inserts its rows, as in a WITH, a view or a foreign table"
     found = _of_rows(rows, group, facts.off)
     if found[0] == "yes" and table in facts.doubtful:
         name = one_line(table[1])

@@ -219,7 +219,10 @@ _VOLATILE = """
     CREATE TYPE v.mood AS ENUM ('a');
     CREATE FUNCTION v.told(v.mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
     CREATE CAST (v.mood AS json) WITH FUNCTION v.told(v.mood);
-    CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[]);
+    CREATE TYPE v.tone AS ENUM ('a');
+    CREATE FUNCTION v.said(v.tone) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
+    CREATE CAST (v.tone AS text) WITH FUNCTION v.said(v.tone);
+    CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[], n v.tone);
     CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
     CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;
@@ -281,6 +284,8 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT DISTINCT t FROM v.felt", "v.alike(v.twin,v.twin)"),
         ("SELECT m FROM v.felt WHERE ts = ts", "v.alike(v.twin,v.twin)"),
         ("SELECT to_json(m) FROM v.felt", "v.told(v.mood)"),
+        ("SELECT 'x' || n FROM v.felt", "v.said(v.tone)"),
+        ("SELECT quote_literal(n) FROM v.felt", "v.said(v.tone)"),
         ("SELECT to_jsonb(ms) FROM v.felt", "v.told(v.mood)"),
         ("SELECT json_agg(f) FROM v.felt AS f", "v.told(v.mood)"),
     ],

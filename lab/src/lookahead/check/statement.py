@@ -78,7 +78,7 @@ _WITH_STATEMENTS = """
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
 # all of these parts a value that is made of text or JSON is checked, values are compared, and made
-# into JSON by a cast of users', if there is one.
+# into JSON and text by casts of users', if there are some.
 _PARTS = """
     WITH RECURSIVE part AS (
         SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
@@ -113,7 +113,7 @@ _VOLATILE = f"""{_PARTS},
               JOIN part ON part.oid IN (amoplefttype, amoprighttype)
               WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)
         UNION SELECT castfunc FROM pg_catalog.pg_cast
-              JOIN part ON part.oid = castsource WHERE casttarget = 114)
+              JOIN part ON part.oid = castsource WHERE casttarget IN (25, 114))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""

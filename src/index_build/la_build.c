@@ -32,6 +32,7 @@
 
 #include "access/heapam.h"
 #include "access/nbtree.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/storage.h"
@@ -125,11 +126,14 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 	LaSort	   *sort = la_build_collect_begin(heap, key,
 											  memory - (int64) batch_blocks * BLCKSZ,
 											  false);
+	TableScanDesc pages = NULL;
 	LaScanShare share;
 	LaLoad	   *load;
 
+	if (indexInfo->ii_Concurrent)
+		pages = table_beginscan_strat(heap, snapshot, 0, NULL, true, false);
 	la_build_scan_share_init(&share, heap, 1);
-	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
+	result->heap_tuples = la_build_scan(heap, index, indexInfo, pages,
 										&share, sort);
 	result->index_tuples = sort->count;
 	if (sort->reason != LA_REASON_NONE)

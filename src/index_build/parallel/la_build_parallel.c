@@ -30,6 +30,7 @@
 #include "access/genam.h"
 #include "access/parallel.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "executor/instrument.h"
@@ -53,7 +54,7 @@
 
 /* Keys of the table of contents; those of core begin at its other end. */
 #define KEY_SHARED			UINT64CONST(1)
-#define KEY_SNAPSHOT		UINT64CONST(2)
+#define KEY_TABLE_SCAN		UINT64CONST(2)
 #define KEY_QUEUES			UINT64CONST(3)
 #define KEY_QUERY_TEXT		UINT64CONST(4)
 #define KEY_WAL_USAGE		UINT64CONST(5)
@@ -147,15 +148,15 @@ estimate_chunk(ParallelContext *context, Size size)
 }
 
 static void
-estimate_space(ParallelContext *context, Snapshot snapshot,
+estimate_space(ParallelContext *context, Relation heap, Snapshot snapshot,
 			   const ParallelShared *plan)
 {
 	estimate_chunk(context, sizeof(ParallelShared));
 	estimate_chunk(context, queues_size(plan));
 	estimate_chunk(context, mul_size(sizeof(WalUsage), plan->nworkers));
 	estimate_chunk(context, mul_size(sizeof(BufferUsage), plan->nworkers));
-	if (snapshot != SnapshotAny)
-		estimate_chunk(context, EstimateSnapshotSpace(snapshot));
+	if (plan->concurrent)
+		estimate_chunk(context, table_parallelscan_estimate(heap, snapshot));
 	if (debug_query_string != NULL)
 		estimate_chunk(context, strlen(debug_query_string) + 1);
 }
@@ -179,7 +180,8 @@ queue_of_worker(const ParallelShared *shared, char *queues, int worker)
 }
 
 static void
-fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
+fill_space(Parallel *parallel, Relation heap, Snapshot snapshot,
+		   const ParallelShared *plan)
 {
 	ParallelContext *context = parallel->context;
 	int			nworkers = plan->nworkers;
@@ -201,10 +203,14 @@ fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 	memset(parallel->wal_usage, 0, wal_size);
 	parallel->buffer_usage = make_room(context, KEY_BUFFER_USAGE, buffer_size);
 	memset(parallel->buffer_usage, 0, buffer_size);
-	if (snapshot != SnapshotAny)
-		SerializeSnapshot(snapshot,
-						  make_room(context, KEY_SNAPSHOT,
-									EstimateSnapshotSpace(snapshot)));
+	if (plan->concurrent)
+	{
+		ParallelTableScanDesc scan =
+			make_room(context, KEY_TABLE_SCAN, table_parallelscan_estimate(heap, snapshot));
+
+		table_parallelscan_initialize(heap, scan, snapshot);
+		scan->phs_syncscan = false;
+	}
 	if (debug_query_string != NULL)
 		strcpy(make_room(context, KEY_QUERY_TEXT,
 						 strlen(debug_query_string) + 1), debug_query_string);
@@ -249,7 +255,7 @@ begin_workers(Parallel *parallel, Relation heap, Relation index,
 	context = CreateParallelContext(la_background_library(), "pg_lookahead_build_worker",
 									plan.nworkers);
 	parallel->context = context;
-	estimate_space(context, snapshot, &plan);
+	estimate_space(context, heap, snapshot, &plan);
 	InitializeParallelDSM(context);
 	if (context->seg == NULL)
 	{
@@ -257,7 +263,7 @@ begin_workers(Parallel *parallel, Relation heap, Relation index,
 		ExitParallelMode();
 		return false;
 	}
-	fill_space(parallel, snapshot, &plan);
+	fill_space(parallel, heap, snapshot, &plan);
 	la_build_scan_share_init(&parallel->shared->scan, heap, plan.nworkers + 1);
 
 	LaunchParallelWorkers(context);
@@ -296,6 +302,17 @@ begin_streams(Parallel *parallel, const LaBuildKey *key)
 }
 
 /*
+ * This process's part of the scan of a concurrent build; NULL in others.
+ */
+static TableScanDesc
+begin_scan(const ParallelShared *shared, shm_toc *toc, Relation heap)
+{
+	if (!shared->concurrent)
+		return NULL;
+	return table_beginscan_parallel(heap, shm_toc_lookup(toc, KEY_TABLE_SCAN, false));
+}
+
+/*
  * Builds an index with the workers that indexInfo asks for, which share `memory`
  * bytes that are enough.  False if there are none to be had.  Tells why core has to do
  * it after all, if it has.
@@ -312,7 +329,8 @@ la_build_parallel(Relation heap, Relation index, IndexInfo *indexInfo,
 	if (!begin_workers(&parallel, heap, index, indexInfo, snapshot, memory))
 		return false;
 	sort = la_build_collect_begin(heap, key, parallel.shared->sort_memory, true);
-	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
+	result->heap_tuples = la_build_scan(heap, index, indexInfo,
+										begin_scan(parallel.shared, parallel.context->toc, heap),
 										&parallel.shared->scan, sort);
 	result->index_tuples = sort->count;
 	*reason = sort->reason;
@@ -349,7 +367,7 @@ la_build_parallel(Relation heap, Relation index, IndexInfo *indexInfo,
  */
 static void
 scan_and_send(Relation heap, Relation index, ParallelShared *shared,
-			  Snapshot snapshot, shm_mq_handle *queue)
+			  TableScanDesc pages, shm_mq_handle *queue)
 {
 	IndexInfo  *indexInfo = BuildIndexInfo(index);
 	LaBuildKey	key;
@@ -362,7 +380,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 			 RelationGetRelationName(index));
 	indexInfo->ii_Concurrent = shared->concurrent;
 	sort = la_build_collect_begin(heap, &key, shared->sort_memory, true);
-	result.live_rows = la_build_scan(heap, index, indexInfo, snapshot,
+	result.live_rows = la_build_scan(heap, index, indexInfo, pages,
 									 &shared->scan, sort);
 	result.entries = sort->count;
 	result.broken_hot_chain = indexInfo->ii_BrokenHotChain;
@@ -387,16 +405,7 @@ do_worker_part(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
 	Relation	heap = table_open(shared->heap, heap_lock);
 	Relation	index = index_open(shared->index, index_lock);
 
-	if (shared->concurrent)
-	{
-		char	   *saved = shm_toc_lookup(toc, KEY_SNAPSHOT, false);
-		Snapshot	snapshot = RegisterSnapshot(RestoreSnapshot(saved));
-
-		scan_and_send(heap, index, shared, snapshot, queue);
-		UnregisterSnapshot(snapshot);
-	}
-	else
-		scan_and_send(heap, index, shared, SnapshotAny, queue);
+	scan_and_send(heap, index, shared, begin_scan(shared, toc, heap), queue);
 
 	index_close(index, index_lock);
 	table_close(heap, heap_lock);

@@ -12,12 +12,10 @@
  * recently deleted, are being inserted by others, or belong to a broken HOT chain are
  * entirely core's business.
  *
- * A page is simple if, under its content lock,
- * - it is marked all-visible on the page itself, or
- * - outside of a concurrent build, HeapTupleSatisfiesVacuum() says LIVE or
- *   DEAD for each row, or that this transaction is inserting it, which is
- *   what core's function would ask as well.  (Its other answers are what makes a
- *   page not simple.)  Hint bits mostly spare the call.
+ * A page is simple if, under its content lock, it is marked all-visible on the page
+ * itself, or HeapTupleSatisfiesVacuum() says LIVE or DEAD for each row, or that this
+ * transaction is inserting it, which is what core's function would ask as well.  (Its
+ * other answers are what makes a page not simple.)  Hint bits mostly spare the call.
  * The root of a heap-only row is found by heap_get_root_tuples(), as in
  * core.
  *
@@ -25,15 +23,15 @@
  * where they are, as in core, while expressions and predicates are evaluated
  * and values are detoasted, which may run any code.
  *
- * In a concurrent build all parts see the same snapshot, the caller's.  With
- * a new one for each run of pages a row that was moved by an update could be
- * seen twice, and fail a check of uniqueness.
+ * A concurrent build leaves all pages to core, in one scan of core's for each process.
+ * Reading them here would spare a twentieth of what the statement takes.
  *
  * Several processes can share a scan; each adds its rows to a sort of its own.
  * The scan is never synchronised with others: to each process rows come in
  * the order of their TIDs except within HOT chains.
  *
- * Reads PgStat_TableStatus of pgstat.h.
+ * Reads PgStat_TableStatus of pgstat.h, HeapScanDescData of heapam.h, and TableScanDescData and
+ * ParallelBlockTableScanDescData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,7 +40,6 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/tupmacs.h"
-#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
@@ -58,15 +55,10 @@
 #include "index_build/scan/la_build_scan.h"
 
 /*
- * Most pages that are left to core together after we have read them; starting core's scan
- * costs about as much as reading one page.  Core reads them again.  Of a table so large
- * that both scans use rings of buffers, about half are not in shared buffers any more by
- * then, because our stream is ahead by nearly a whole ring.  So a concurrent build, to which
- * that would happen on all pages of a table before its first VACUUM, does not read
- * so many in a row that are not all-visible by the visibility map.  With 128 MB of
- * shared buffers it read 2.4 to 2.55 times what such a table has before, 2.0 times as in
- * stock now, validation included.  Other builds meet such pages only where others
- * still see dead rows.
+ * Most pages that are left to core together after we have read them; starting core's
+ * scan costs about as much as reading one page.  Core reads them again.  Of a table so
+ * large that both scans use rings of buffers, about half are not in shared buffers any
+ * more by then, because our stream is ahead by nearly a whole ring.
  */
 #define RUN_BLOCKS 64
 
@@ -92,9 +84,10 @@ typedef struct BuildScan
 	IndexInfo  *info;
 	LaSort	   *sort;
 
-	Snapshot	snapshot;		/* SnapshotAny, or that of a concurrent build */
 	TransactionId oldest_xmin;
 	double		live_rows;
+
+	TableScanDesc pages;		/* core's scan, while it is under way */
 
 	/* Blocks to be read: of the step that was taken last, then of others. */
 	LaScanShare *share;
@@ -105,14 +98,6 @@ typedef struct BuildScan
 	BlockNumber run_start;
 	int			run_blocks;
 	BlockNumber row_block;		/* page of the last row that came from there */
-
-	/*
-	 * In a concurrent build: how many pages from next_block on are left to
-	 * core unread.  Those before map_end are to be read, the map has told.
-	 */
-	int			unread_blocks;
-	BlockNumber map_end;
-	Buffer		map_buffer;
 
 	/* Simple index: one column of a fixed size at a fixed offset, or -1. */
 	int			fixed_offset;
@@ -208,8 +193,6 @@ collect_rows(BuildScan *scan, Buffer buffer)
 	scan->nrows = 0;
 	scan->has_heap_only = false;
 
-	if (!all_visible && scan->snapshot != SnapshotAny)
-		simple = false;
 	for (OffsetNumber offset = FirstOffsetNumber; simple && offset <= last;
 		 offset++)
 	{
@@ -322,6 +305,22 @@ limit_memory(BuildScan *scan, BlockNumber block)
 }
 
 /*
+ * Ends core's scan early, because core has to build the index: after the pages that have
+ * been asked for already, and those of the chunk that this process took last.  Relies on
+ * heapgettup_advance_block() in heapam.c and table_block_parallelscan_nextpage() in tableam.c.
+ */
+static void
+end_scan_of_core(BuildScan *scan)
+{
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->pages->rs_parallel;
+
+	if (shared != NULL)
+		pg_atomic_fetch_add_u64(&shared->phs_nallocated, shared->phs_nblocks);
+	else
+		((HeapScanDesc) scan->pages)->rs_numblocks = 1;
+}
+
+/*
  * IndexBuildCallback of core's function, which has the row's page pinned but not
  * locked.  A run of pages may have many times the memory that there is.
  */
@@ -333,66 +332,54 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 
 	if (block != scan->row_block)
+	{
 		limit_memory(scan, block);
+		if (scan->sort->reason != LA_REASON_NONE)
+			end_scan_of_core(scan);
+	}
 	scan->row_block = block;
 	la_build_collect_add(scan->sort, tid, values, isnull, alive);
 }
 
 /*
+ * Has core's function add the rows of a scan that has begun, and ends it.
+ */
+static void
+leave_to_core(BuildScan *scan, TableScanDesc pages, bool progress)
+{
+	List	   *expressions = scan->info->ii_ExpressionsState;
+
+	/* core's function prepares expressions of its own, and forgets them */
+	scan->info->ii_ExpressionsState = NIL;
+	scan->pages = pages;
+	scan->live_rows +=
+		table_index_build_range_scan(scan->heap, scan->index, scan->info,
+									 true, false, progress, 0,
+									 InvalidBlockNumber, add_row, scan, pages);
+	scan->info->ii_ExpressionsState = expressions;
+}
+
+/*
  * Has core's function scan the run of pages that are not simple.  It is
  * given a scan that we began, and told that it is a synchronised one so that
- * it leaves the limits alone: that is the only way to give it our snapshot.
- * It ends the scan.
+ * it leaves the limits alone.
  */
 static void
 leave_run_to_core(BuildScan *scan)
 {
-	List	   *expressions = scan->info->ii_ExpressionsState;
 	TableScanDesc pages;
 
 	if (scan->run_blocks == 0)
 		return;
-
-	/* core's function prepares expressions of its own, and forgets them */
-	scan->info->ii_ExpressionsState = NIL;
-	pages = table_beginscan_strat(scan->heap, scan->snapshot, 0, NULL, true,
-								  false);
+	pages = table_beginscan_strat(scan->heap, SnapshotAny, 0, NULL, true, false);
 	heap_setscanlimits(pages, scan->run_start, scan->run_blocks);
-	scan->live_rows +=
-		table_index_build_range_scan(scan->heap, scan->index, scan->info,
-									 true, false, false, 0,
-									 InvalidBlockNumber, add_row, scan, pages);
-	scan->info->ii_ExpressionsState = expressions;
+	leave_to_core(scan, pages, false);
 	limit_memory(scan, scan->run_start + scan->run_blocks);
 	scan->run_blocks = 0;
 }
 
 /*
- * Whether the next blocks of the step are not to be read because so many of them are
- * not all-visible that core may have them as they are.  The map may be wrong or change
- * at any time: who reads a page looks at the page itself, and core may have any.
- */
-static bool
-find_unread(BuildScan *scan)
-{
-	int			most = Min(scan->end_block - scan->next_block, MAX_STEP_BLOCKS);
-	int			count = 0;
-
-	while (count < most &&
-		   !VM_ALL_VISIBLE(scan->heap, scan->next_block + count, &scan->map_buffer))
-		count++;
-	if (count < RUN_BLOCKS)
-	{
-		scan->map_end = scan->next_block + Max(count, 1);
-		return false;
-	}
-	scan->unread_blocks = count;
-	return true;
-}
-
-/*
- * ReadStreamBlockNumberCB: the next block of the step, or of the next step.  The stream
- * ends before pages that are not to be read, too.
+ * ReadStreamBlockNumberCB: the next block of the step, or of the next step.
  */
 static BlockNumber
 take_block(ReadStream *stream, void *callback_private_data,
@@ -410,63 +397,8 @@ take_block(ReadStream *stream, void *callback_private_data,
 			return InvalidBlockNumber;
 		scan->next_block = first;
 		scan->end_block = Min(first + share->step_blocks, share->nblocks);
-		scan->map_end = first;
 	}
-	if (scan->snapshot != SnapshotAny && scan->next_block >= scan->map_end &&
-		find_unread(scan))
-		return InvalidBlockNumber;
 	return scan->next_block++;
-}
-
-/*
- * Begins to read the table's pages that are to be read.
- */
-static ReadStream *
-begin_stream(BuildScan *scan, BufferAccessStrategy strategy)
-{
-	int			flags = READ_STREAM_SEQUENTIAL;
-
-	/* not where take_block() may read a page of the visibility map */
-	if (scan->snapshot == SnapshotAny)
-		flags |= READ_STREAM_USE_BATCHING;
-	return read_stream_begin_relation(flags, strategy, scan->heap, MAIN_FORKNUM,
-									  take_block, scan, 0);
-}
-
-/*
- * Indexes the rows of a page that was read, or makes it part of a run.
- */
-static void
-visit_page(BuildScan *scan, Buffer buffer)
-{
-	BlockNumber block = BufferGetBlockNumber(buffer);
-	bool		simple = collect_rows(scan, buffer);
-
-	if (simple || block != scan->run_start + scan->run_blocks)
-		leave_run_to_core(scan);
-	if (simple)
-		index_rows(scan, buffer);
-	else if (scan->run_blocks++ == 0)
-		scan->run_start = block;
-	ReleaseBuffer(buffer);
-	if (scan->run_blocks == RUN_BLOCKS)
-		leave_run_to_core(scan);
-}
-
-/*
- * At the end of the stream: leaves the pages that it has not read to core.
- */
-static void
-visit_unread(BuildScan *scan, ReadStream *stream)
-{
-	leave_run_to_core(scan);
-	scan->run_start = scan->next_block;
-	scan->run_blocks = scan->unread_blocks;
-	scan->next_block += scan->unread_blocks;
-	scan->unread_blocks = 0;
-	scan->map_end = scan->next_block;
-	leave_run_to_core(scan);
-	read_stream_reset(stream);
 }
 
 /*
@@ -483,41 +415,41 @@ scan_pages(BuildScan *scan)
 	/* mirrors the rule of initscan() in heapam.c */
 	if (!RelationUsesLocalBuffers(scan->heap) && nblocks > NBuffers / 4)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
-	stream = begin_stream(scan, strategy);
+	stream = read_stream_begin_relation(READ_STREAM_SEQUENTIAL |
+										READ_STREAM_USE_BATCHING,
+										strategy, scan->heap, MAIN_FORKNUM,
+										take_block, scan, 0);
 
-	while ((buffer = read_stream_next_buffer(stream, NULL)) != InvalidBuffer ||
-		   scan->unread_blocks > 0)
+	while (scan->sort->reason == LA_REASON_NONE &&
+		   (buffer = read_stream_next_buffer(stream, NULL)) != InvalidBuffer)
 	{
-		BlockNumber done;
+		BlockNumber block = BufferGetBlockNumber(buffer);
+		bool		simple;
 
 		CHECK_FOR_INTERRUPTS();
-		if (buffer != InvalidBuffer)
-		{
-			done = BufferGetBlockNumber(buffer) + 1;
-			visit_page(scan, buffer);
-		}
-		else
-		{
-			done = scan->next_block + scan->unread_blocks;
-			visit_unread(scan, stream);
-		}
-
-		limit_memory(scan, done);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, done);
-		if (scan->sort->reason != LA_REASON_NONE)
-		{
-			/* other processes do not go on, either */
-			pg_atomic_fetch_add_u64(&scan->share->next_block, nblocks);
-			scan->run_blocks = 0;
-			break;
-		}
+		simple = collect_rows(scan, buffer);
+		if (simple || block != scan->run_start + scan->run_blocks)
+			leave_run_to_core(scan);
+		if (simple)
+			index_rows(scan, buffer);
+		else if (scan->run_blocks++ == 0)
+			scan->run_start = block;
+		ReleaseBuffer(buffer);
+		if (scan->run_blocks == RUN_BLOCKS)
+			leave_run_to_core(scan);
+		limit_memory(scan, block + 1);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
 	}
-	leave_run_to_core(scan);
+	if (scan->sort->reason == LA_REASON_NONE)
+		leave_run_to_core(scan);
+	else
+	{
+		/* other processes do not go on, either */
+		pg_atomic_fetch_add_u64(&scan->share->next_block, nblocks);
+	}
 	read_stream_end(stream);
 	if (strategy != NULL)
 		FreeAccessStrategy(strategy);
-	if (BufferIsValid(scan->map_buffer))
-		ReleaseBuffer(scan->map_buffer);
 }
 
 /*
@@ -560,12 +492,13 @@ prepare_columns(BuildScan *scan)
 /*
  * Adds an entry to `sort` for each row of the table that belongs into the
  * index and that this process comes across.  Returns the number of live rows
- * among them, as core counts them.  The snapshot is SnapshotAny, or that of a
- * concurrent build.  Ends early if core has to build the index (LaSort.reason).
+ * among them, as core counts them.  In a concurrent build `pages` is the scan that has
+ * begun, of which nothing is left then, else NULL.  Ends early if core has to build
+ * the index (LaSort.reason).
  */
 double
 la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
-			  Snapshot snapshot, LaScanShare *share, LaSort *sort)
+			  TableScanDesc pages, LaScanShare *share, LaSort *sort)
 {
 	BuildScan  *scan = palloc0(sizeof(BuildScan));
 
@@ -573,10 +506,13 @@ la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
 	scan->index = index;
 	scan->info = indexInfo;
 	scan->sort = sort;
-	scan->snapshot = snapshot;
 	scan->share = share;
-	if (snapshot == SnapshotAny)
-		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+	if (pages != NULL)
+	{
+		leave_to_core(scan, pages, true);
+		return scan->live_rows;
+	}
+	scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 	prepare_columns(scan);
 
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, share->nblocks);

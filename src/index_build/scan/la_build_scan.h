@@ -8,10 +8,10 @@
 #ifndef LA_BUILD_SCAN_H
 #define LA_BUILD_SCAN_H
 
+#include "access/relscan.h"
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
 #include "utils/rel.h"
-#include "utils/snapshot.h"
 
 #include "index_build/sort/la_build_collect.h"
 
@@ -29,7 +29,7 @@ typedef struct LaScanShare
 extern void la_build_scan_share_init(LaScanShare *share, Relation heap,
 									 int nprocesses);
 extern double la_build_scan(Relation heap, Relation index,
-							IndexInfo *indexInfo, Snapshot snapshot,
+							IndexInfo *indexInfo, TableScanDesc pages,
 							LaScanShare *share, LaSort *sort);
 
 #endif							/* LA_BUILD_SCAN_H */

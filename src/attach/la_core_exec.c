@@ -97,7 +97,8 @@ la_core_exec_of(const PlanState *planstate)
 /*
  * Changes a node's function where it is still the one that we know.  Of a node that nobody has
  * executed, core takes it at the first call, and what another extension has put in front stays,
- * where core's own function for this would throw it away.  Relies on ExecProcNodeFirst() and
+ * where core's own function for this would throw it away.  That may go on calling "from", which
+ * it found there, to the end.  Relies on ExecProcNodeFirst() and
  * ExecSetExecProcNode() in execProcnode.c.
  */
 void

@@ -45,23 +45,26 @@ has_parameters(const PlanState *planstate)
 }
 
 /*
- * ExecProcNode of an attached loop that sleeps.
- */
-static TupleTableSlot *
-asleep_exec(PlanState *planstate)
-{
-	return run_loop(castNode(NestLoopState, planstate), NULL);
-}
-
-/*
- * The same when it has woken.
+ * ExecProcNode of an attached loop that has woken.
  */
 static TupleTableSlot *
 awake_exec(PlanState *planstate)
 {
 	LaNode	   *node = la_registry_find(planstate);
 
-	return run_loop(castNode(NestLoopState, planstate), node->state);
+	return run_loop(castNode(NestLoopState, planstate), node != NULL ? node->state : NULL);
+}
+
+/*
+ * The same of one that sleeps.  Whoever stands in front of the node goes on calling it when it
+ * has woken, and there may be rows in the window.
+ */
+static TupleTableSlot *
+asleep_exec(PlanState *planstate)
+{
+	if (unlikely(planstate->ExecProcNodeReal != asleep_exec))
+		return awake_exec(planstate);
+	return run_loop(castNode(NestLoopState, planstate), NULL);
 }
 
 /*

@@ -51,25 +51,29 @@ calls_per_row(const PlanState *planstate)
 }
 
 /*
- * ExecProcNode of an attached scan that sleeps.
- */
-static TupleTableSlot *
-asleep_exec(PlanState *planstate)
-{
-	return run_scan((ScanState *) planstate, NULL);
-}
-
-/*
- * The same when it has woken.  An extension that has come behind us goes on
+ * ExecProcNode of an attached scan that has woken.  An extension that has come behind us goes on
  * calling it when the scan sleeps again.
  */
 static TupleTableSlot *
 awake_exec(PlanState *planstate)
 {
-	LaJoinScanRows *rows = la_registry_find(planstate)->state;
+	LaNode	   *node = la_registry_find(planstate);
+	LaJoinScanRows *rows = node != NULL ? node->state : NULL;
 
 	return run_scan((ScanState *) planstate,
-					la_join_scan_rows_is_awake(rows) ? rows : NULL);
+					rows != NULL && la_join_scan_rows_is_awake(rows) ? rows : NULL);
+}
+
+/*
+ * The same of one that sleeps.  Whoever stands in front of the node goes on calling it when it
+ * has woken.
+ */
+static TupleTableSlot *
+asleep_exec(PlanState *planstate)
+{
+	if (unlikely(planstate->ExecProcNodeReal != asleep_exec))
+		return awake_exec(planstate);
+	return run_scan((ScanState *) planstate, NULL);
 }
 
 /*

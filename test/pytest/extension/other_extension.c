@@ -3,7 +3,8 @@
  * other_extension.c
  *	  a library that takes plan nodes as ours does: puts its own function in
  *	  the place of a scan's ExecProcNode, calls the one before and counts calls.
- *	  other_extension.wraps has it put in front of the node only, not in its place.
+ *	  other_extension.wraps has it put in front of the node only, not in its place;
+ *	  other_extension.stays has it put there again after the first call.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,12 +20,20 @@ static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecProcNodeMtd taken_from = NULL;
 static int	calls = 0;
 static bool wraps = false;
+static bool stays = false;
 
 static TupleTableSlot *
 pass_on(PlanState *planstate)
 {
+	TupleTableSlot *slot = taken_from(planstate);
+
 	calls++;
-	return taken_from(planstate);
+	if (stays && planstate->ExecProcNode != pass_on)
+	{
+		taken_from = planstate->ExecProcNode;
+		planstate->ExecProcNode = pass_on;
+	}
+	return slot;
 }
 
 static void
@@ -40,7 +49,7 @@ take_scan(QueryDesc *queryDesc, int eflags)
 	planstate = queryDesc->planstate;
 	if (planstate != NULL &&
 		(IsA(planstate, IndexScanState) || IsA(planstate, BitmapHeapScanState) ||
-		 IsA(planstate, SeqScanState)))
+		 IsA(planstate, SeqScanState) || IsA(planstate, NestLoopState)))
 	{
 		taken_from = wraps ? planstate->ExecProcNode : planstate->ExecProcNodeReal;
 		if (wraps)
@@ -62,4 +71,7 @@ _PG_init(void)
 	DefineCustomBoolVariable("other_extension.wraps",
 							 "Puts its function in front of a node's.", NULL,
 							 &wraps, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("other_extension.stays",
+							 "Puts it there again after the first call.", NULL,
+							 &stays, false, PGC_USERSET, 0, NULL, NULL, NULL);
 }

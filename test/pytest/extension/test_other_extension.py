@@ -122,3 +122,29 @@ def test_what_stands_in_front_is_called(
         status, calls = _status_and_calls(session, path, sql, rows)
         assert status == "prefetch"
         assert calls == 1
+
+
+@pytest.mark.parametrize(
+    ("feature", "sql"),
+    [
+        ("nested_loop", "SELECT a.k, a.pad, b.pad FROM o a JOIN o b ON b.k = a.k"),
+        ("subplan", "SELECT a.k, a.pad, (SELECT max(b.pad) FROM o b WHERE b.k = a.k) FROM o a"),
+    ],
+)
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_what_stays_in_front_gets_all_rows(
+    server: WatchedServer, other_library: Path, feature: str, sql: str, ours_first: bool
+) -> None:
+    """It keeps the function that it found at the first row, and the node wakes some rows later."""
+    drawn = f"SELECT prefetched_blocks FROM pg_stat_lookahead WHERE feature = '{feature}'"
+    with server.connect() as session:
+        session.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
+        _load(session, other_library, ours_first)
+        session.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+        session.execute("SET enable_material = off; SET enable_memoize = off")
+        session.execute(f"{AWAKE}; SET other_extension.wraps = on; SET other_extension.stays = on")
+        before = int(scalar(session, drawn))
+        rows = session.execute(sql).fetchall()
+        assert int(scalar(session, "SHOW other_extension.calls")) == _ROWS + 1
+        assert sorted(row[0] for row in rows) == list(range(_ROWS))
+        assert int(scalar(session, drawn)) - before > _ROWS * 9 // 10

@@ -86,7 +86,7 @@ must_look_ahead(LaBitmapScan *state)
 }
 
 /*
- * May the scan change streams at all?  Not in a query that may stand idle
+ * May the scan go core's way where that is as fast?  Not in a query that may stand idle
  * between two rows, because core's way keeps many pages pinned.
  */
 static inline bool
@@ -94,6 +94,18 @@ may_change(const LaBitmapScan *state)
 {
 	return !state->window.parallel &&
 		!(state->node->query->bounded && !IsParallelWorker());
+}
+
+/*
+ * The stream that the next page should come from.  Where there is no memory to look ahead it is
+ * core's, since ours reads nothing ahead by itself.  The node of a parallel scan cannot change.
+ */
+static LaStreamKind
+choose_stream(LaBitmapScan *state)
+{
+	if (!state->window.parallel && !la_bitmap_window_affordable(&state->window))
+		return LA_STREAM_CORE;
+	return may_change(state) ? la_stream_switch_choose(&state->streams) : LA_STREAM_ADVISED;
 }
 
 /*
@@ -108,8 +120,7 @@ next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
 
 	if (must_look_ahead(state))
 	{
-		state->streams.changing = may_change(state) &&
-			la_stream_switch_choose(&state->streams) != state->streams.kind;
+		state->streams.changing = choose_stream(state) != state->streams.kind;
 		if (state->streams.changing)
 			return InvalidBlockNumber;
 		if (state->streams.kind == LA_STREAM_ADVISED)

@@ -76,6 +76,16 @@ take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result)
 }
 
 /*
+ * Is there a window, or memory for one?  Scans that are left early keep theirs.
+ */
+bool
+la_bitmap_window_affordable(const LaBitmapWindow *window)
+{
+	return window->blocks != NULL ||
+		window->query->ring_bytes + WINDOW_BYTES <= LA_STATEMENT_BYTES;
+}
+
+/*
  * Asks for pages further on, as many as there should be in flight.
  */
 void
@@ -91,13 +101,10 @@ la_bitmap_window_look_ahead(LaBitmapWindow *window)
 		counters->distance_max = Max(counters->distance_max, advice->in_flight_count);
 		counters->prefetched++;
 	}
-	if (!la_advice_turn(advice, window->given))
+	if (!la_advice_turn(advice, window->given) || !la_bitmap_window_affordable(window))
 		return;
 	if (window->blocks == NULL)
 	{
-		/* Scans that are left early keep theirs. */
-		if (window->query->ring_bytes + WINDOW_BYTES > LA_STATEMENT_BYTES)
-			return;
 		window->blocks = MemoryContextAlloc(advice->context, WINDOW_BYTES);
 		window->query->ring_bytes += WINDOW_BYTES;
 	}

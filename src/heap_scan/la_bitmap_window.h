@@ -27,6 +27,7 @@ typedef struct LaBitmapWindow
 } LaBitmapWindow;
 
 extern void la_bitmap_window_start(LaBitmapWindow *window);
+extern bool la_bitmap_window_affordable(const LaBitmapWindow *window);
 extern void la_bitmap_window_look_ahead(LaBitmapWindow *window);
 extern bool la_bitmap_window_next(LaBitmapWindow *window,
 								  TBMIterateResult *result);

@@ -55,7 +55,7 @@ const LaSetting la_index_settings[] = {
 		.detail = "Rounded up to a power of two, two at least; 0 uses the default.",
 		.number = &la_test_ring_size,
 		.least = 0,
-		.most = LA_RING_SIZE,
+		.most = 256 * LA_RING_SIZE,
 		.context = PGC_SUSET,
 		.flags = GUC_NOT_IN_SAMPLE,
 	},

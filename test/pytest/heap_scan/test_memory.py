@@ -1,9 +1,10 @@
 """What table scans keep in memory: scans of many partitions, one after the other, add up little."""
 
 import pytest
-from extension.probes import Connection
+from extension.probes import PINNED, Connection, scalar
+from waiting import wait_until
 
-from heap_scan.probes import BITMAP_SCANS, FORCED, OFF
+from heap_scan.probes import BITMAP_SCANS, FORCED, OFF, make_cold, make_pages
 
 _PARTS = 200
 _ROWS = 20  # of a partition, one on each page
@@ -64,3 +65,19 @@ def test_scans_that_are_left_early(parted: Connection) -> None:
     ours = _used_by_executor(parted, on, _LEFT_EARLY, 2 * _PARTS)
     # Most of what there is, and no more.
     assert _STATEMENT_BYTES / 2 < ours - stock < _STATEMENT_BYTES + _PARTS * _BYTES_A_SCAN
+
+
+def test_a_scan_that_finds_no_memory_reads_ahead_as_stocks(connection: Connection) -> None:
+    """The ring of an index scan has all; what core's stream has read ahead stays pinned."""
+    make_pages(connection, "n", 1_200)
+    connection.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_material = off")
+    connection.execute(f"{FORCED}; SET pg_lookahead.test_ring_size = {2**19}")
+    make_cold(connection, "n")
+    with connection.transaction():
+        connection.execute(
+            "DECLARE c NO SCROLL CURSOR FOR SELECT a.k, b.k FROM n a, n b "
+            "WHERE a.k >= 0 AND a.pad > '' AND (b.r < 200 OR b.r > 2200) ORDER BY a.k"
+        )
+        assert len(connection.execute("FETCH 70 FROM c").fetchall()) == 70
+        # Pages that are not read yet are not shown.
+        wait_until(lambda: scalar(connection, PINNED) > 8, "pages read ahead", 20)

@@ -281,6 +281,9 @@ on_rescan(Datum arg)
 		drop_row(window, la_join_row(ring, position));
 	ring->head = ring->tail = 0;
 	la_join_ask_reset(&window->ask);
+	/* Those of joins that were left early add up. */
+	if (window->node->query->ring_bytes > LA_STATEMENT_BYTES / 2)
+		close_ring(window);
 }
 
 /*

@@ -117,6 +117,25 @@ def test_joins_that_begin_anew(connection: Connection) -> None:
     assert 1024 * 1024 < held < 7 * 1024 * 1024
 
 
+def test_joins_that_are_left_early(connection: Connection) -> None:
+    """Of each outer row all begin anew, and those that were left keep no memory from others."""
+    count = 80
+    connection.execute(
+        "SET pg_lookahead.test_start_after = 0; SET pg_lookahead.enable_index_prefetch = off"
+    )
+    one = (
+        "(SELECT s.r + 1000 * {} AS key FROM generate_series(1, 20) s(r) "
+        "JOIN inner_rows i ON i.k = s.r OFFSET 0)"
+    )
+    joins = " UNION ALL ".join(one.format(n) for n in range(count))
+    query = (
+        f"SELECT x FROM generate_series({count - 1}, 0, -1) x "
+        f"WHERE EXISTS (SELECT FROM ({joins}) u WHERE u.key >= x * 1000 + 15)"
+    )
+    scans = [loop.get("Scans") for loop in loops(explain(connection, query))]
+    assert scans == list(range(count, 0, -1))
+
+
 def test_rows_into_a_partition_without_an_index(
     server: WatchedServer, connection: Connection
 ) -> None:

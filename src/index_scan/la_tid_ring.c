@@ -51,6 +51,7 @@ la_tid_ring_create(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 	ring->is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
 	la_leaf_queue_init(&ring->leaves, context);
 	ring->advice = la_advice_create(scan->heapRelation, context, &node->counters);
+	ring->advice->notes_passes = true;
 #ifdef LA_TEST
 	ring->test_depth = la_test_depth;
 	pg_prng_seed(&ring->test_random, (uint64) la_test_stop_seed);

@@ -8,8 +8,8 @@
  * together (la_range_planner.c), and nothing is asked for while the pages turn
  * out to be in memory (la_residency.c).  How long a gap may be is learned from the
  * device's profile (la_gap_choice.c).  Runs of adjacent pages are left to the kernel's
- * read-ahead; that a scan passes over the table again and again is noted, and index scans with
- * a ring are left to it then, too (la_ring_advice.c).
+ * read-ahead, and so are index scans with a ring that pass over the table again and again
+ * (la_ring_advice.c).
  *
  * The distance is controlled like that of a read stream (mirrors
  * read_stream_look_ahead() in read_stream.c): it starts at 1, doubles with each
@@ -316,7 +316,8 @@ la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 	}
 
 	advice->missed = true;
-	note_pass(advice, block);
+	if (advice->notes_passes)
+		note_pass(advice, block);
 	if (la_range_planner_add(&advice->planner, block, &range))
 		ask_range(advice, &range, advice->open_position);
 	if (advice->planner.open.wanted == 1)

@@ -37,6 +37,7 @@ typedef struct LaAdvice
 	bool		missed;			/* asked since la_advice_turn() */
 	BlockNumber last_block;		/* added last */
 	uint32		run_length;		/* adjacent pages before it */
+	bool		notes_passes;	/* shall what follows be found out? */
 	uint32		looked_at;		/* pages since it was last looked */
 	BlockNumber last_missed;	/* the one before */
 	uint32		following;		/* of these, right behind others */

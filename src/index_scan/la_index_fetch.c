@@ -53,9 +53,7 @@
 
 static TableAmRoutine shadow_routine;
 static RelationData shadow_relation;
-static bool (*heap_fetch_tuple) (IndexFetchTableData *scan, ItemPointer tid,
-								 Snapshot snapshot, TupleTableSlot *slot,
-								 bool *call_again, bool *all_dead);
+static const TableAmRoutine *heap;
 
 /*
  * Our state of a scan, or NULL when it is not wrapped.
@@ -104,7 +102,7 @@ shadow_fetch_reset(IndexFetchTableData *base)
 	fetch->wants_ring = false;
 	fetch->entries_taken = 0;
 	fetch->missed = 0;
-	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
+	heap->index_fetch_reset(fetch->inner);
 }
 
 static void
@@ -114,7 +112,7 @@ shadow_fetch_end(IndexFetchTableData *base)
 
 	if (fetch->ring != NULL)
 		give_up_ring(fetch);
-	GetHeapamTableAmRoutine()->index_fetch_end(fetch->inner);
+	heap->index_fetch_end(fetch->inner);
 	if (fetch->peek != NULL)
 		la_index_peek_free(fetch->peek);
 	if (fetch->node != NULL)
@@ -179,13 +177,16 @@ shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
 
 	if (unlikely(fetch->findings.wake.awake))
 	{
-		peeks = IsA(fetch->planstate, IndexOnlyScanState);
+		const IndexOnlyScan *plan = (const IndexOnlyScan *) fetch->planstate->plan;
+
+		peeks = IsA(plan, IndexOnlyScan);
 		if (peeks)
-			la_index_peek(fetch->peek, la_index_peek_direction(fetch->planstate));
+			la_index_peek(fetch->peek, ScanDirectionCombine(fetch->planstate->state->es_direction,
+															plan->indexorderdir));
 	}
 	reads = la_reads();
-	found = heap_fetch_tuple(fetch->inner, tid, snapshot, slot, call_again,
-							 all_dead);
+	found = heap->index_fetch_tuple(fetch->inner, tid, snapshot, slot, call_again,
+									all_dead);
 	if (unlikely(fetch->findings.wake.awake))
 	{
 		if (peeks)
@@ -213,11 +214,11 @@ la_index_fetch_wrap(IndexScanDesc scan, PlanState *planstate)
 		 * The heap AM's routine with our functions where this struct is
 		 * handled.
 		 */
-		shadow_routine = *GetHeapamTableAmRoutine();
+		heap = GetHeapamTableAmRoutine();
+		shadow_routine = *heap;
 		shadow_routine.index_fetch_reset = shadow_fetch_reset;
 		shadow_routine.index_fetch_end = shadow_fetch_end;
 		shadow_routine.index_fetch_tuple = shadow_fetch_tuple;
-		heap_fetch_tuple = GetHeapamTableAmRoutine()->index_fetch_tuple;
 		shadow_relation.rd_tableam = &shadow_routine;
 	}
 

@@ -62,16 +62,6 @@ la_index_peek_free(LaIndexPeek *peek)
 }
 
 /*
- * Where the next row of an index-only scan will come from.
- */
-ScanDirection
-la_index_peek_direction(PlanState *planstate)
-{
-	return ScanDirectionCombine(planstate->state->es_direction,
-								((IndexOnlyScan *) planstate->plan)->indexorderdir);
-}
-
-/*
  * The scan has come to a leaf, or back to one.
  */
 static void

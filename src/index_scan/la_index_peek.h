@@ -17,7 +17,6 @@ typedef struct LaIndexPeek LaIndexPeek;
 
 extern LaIndexPeek *la_index_peek_create(LaNode *node, IndexScanDesc scan);
 extern void la_index_peek_free(LaIndexPeek *peek);
-extern ScanDirection la_index_peek_direction(PlanState *planstate);
 extern void la_index_peek(LaIndexPeek *peek, ScanDirection direction);
 
 #endif							/* LA_INDEX_PEEK_H */

@@ -12,12 +12,15 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_cast.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodes.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "la_plain.h"
@@ -48,6 +51,23 @@ la_plain_node(const Node *node)
 		default:
 			return false;
 	}
+}
+
+/*
+ * The function of a cast, InvalidOid where none is called.
+ */
+Oid
+la_plain_cast(Oid from, Oid to)
+{
+	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(from),
+										ObjectIdGetDatum(to));
+	Oid			function;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
+	ReleaseSysCache(tuple);
+	return function;
 }
 
 /*

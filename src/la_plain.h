@@ -11,6 +11,7 @@
 #include "nodes/pg_list.h"
 
 extern bool la_plain_node(const Node *node);
+extern Oid	la_plain_cast(Oid from, Oid to);
 extern bool la_plain_type(Oid type);
 extern bool la_plain_types(const List *types);
 extern bool la_plain_comparison(Oid type);

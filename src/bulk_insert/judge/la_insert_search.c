@@ -27,11 +27,13 @@
 #include "parser/parse_coerce.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_search.h"
+#include "la_plain.h"
 
 /*
  * Could functions and types of users that came up in a search some time ago see rows now?  Mirrors
@@ -124,10 +126,40 @@ search_rows(const Node *comparison, LaInsertSearch *search)
 		search_hash(((const OpExpr *) comparison)->opno, search);
 }
 
+/*
+ * Does a function of core's own cast what it is given, of any type, to text by a function of a user?
+ * These are in SQL: which cast that is, is found out when they are planned or called.  Relies on
+ * inline_function() in clauses.c.  It is in doubt, whatever it is: a plan that is kept has no such
+ * cast then that could become another.
+ */
+static bool
+casts_by_users(Oid function, const List *arguments)
+{
+	ListCell   *lc;
+
+	switch (function)
+	{
+		case F_ANYTEXTCAT:
+		case F_TEXTANYCAT:
+		case F_QUOTE_LITERAL_ANYELEMENT:
+		case F_QUOTE_NULLABLE_ANYELEMENT:
+			break;
+		default:
+			return false;
+	}
+	foreach(lc, arguments)
+	{
+		if (la_plain_cast(exprType(lfirst(lc)), TEXTOID) >= FirstUnpinnedObjectId)
+			return true;
+	}
+	return false;
+}
+
 static bool
 search_operation(const OpExpr *node, LaInsertSearch *search)
 {
-	return (node->opno >= FirstUnpinnedObjectId && la_insert_type_says_nothing(node->opresulttype)) ||
+	return casts_by_users(node->opfuncid, node->args) ||
+		(node->opno >= FirstUnpinnedObjectId && la_insert_type_says_nothing(node->opresulttype)) ||
 		search_operators(node->opno, search);
 }
 
@@ -282,8 +314,9 @@ search_defaults(const FuncExpr *call, LaInsertSearch *search)
 static bool
 search_call(const FuncExpr *node, LaInsertSearch *search)
 {
-	return node->funcid >= FirstUnpinnedObjectId &&
-		(la_insert_type_says_nothing(node->funcresulttype) || search_defaults(node, search));
+	if (node->funcid < FirstUnpinnedObjectId)
+		return casts_by_users(node->funcid, node->args);
+	return la_insert_type_says_nothing(node->funcresulttype) || search_defaults(node, search);
 }
 
 /*

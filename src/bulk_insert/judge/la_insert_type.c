@@ -17,7 +17,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_attribute.h"
-#include "catalog/pg_cast.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
@@ -26,6 +25,7 @@
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_type.h"
+#include "la_plain.h"
 
 static bool
 add_part(LaInsertSearch *search, Oid type)
@@ -64,25 +64,6 @@ add_columns(LaInsertSearch *search, Oid table)
 }
 
 /*
- * A cast that functions which make JSON of values look for.  Relies on
- * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
- * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
- */
-static bool
-casts_seeing_rows(LaInsertSearch *search, Oid type)
-{
-	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(type),
-										ObjectIdGetDatum(JSONOID));
-	Oid			function;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
-	ReleaseSysCache(tuple);
-	return la_insert_search_function(search, function);
-}
-
-/*
  * Functions of core's own that read and write values call nothing but what belongs to the
  * parts of the type.  Stable ones in C are taken by their word, and copies of core's: citext
  * has such.
@@ -103,7 +84,9 @@ reads_seeing_rows(LaInsertSearch *search, Oid function)
 
 /*
  * Looks at a type, and adds those that it is made of.  One that is not there, or not defined
- * yet, is in doubt.
+ * yet, is in doubt.  Functions that make JSON of values look for a cast: relies on
+ * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
+ * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
  */
 static bool
 has_doubt(LaInsertSearch *search, Oid type)
@@ -124,7 +107,8 @@ has_doubt(LaInsertSearch *search, Oid type)
 	if (form.typtype == TYPTYPE_COMPOSITE)
 		return add_columns(search, form.typrelid);
 	return add_part(search, form.typelem) ||
-		(!IsTrueArrayType(&form) && casts_seeing_rows(search, type));
+		(!IsTrueArrayType(&form) &&
+		 la_insert_search_function(search, la_plain_cast(type, JSONOID)));
 }
 
 /*

@@ -41,6 +41,13 @@ _GIVEN = (
     "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'"
 )
 
+# A word with a cast to text, which core's functions in SQL find by the type of what they are given.
+_WORD = (
+    "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION of_word({0}) RETURNS text {1} LANGUAGE "
+    "plpgsql AS 'BEGIN RETURN f()::text; END'; CREATE CAST ({0} AS text) WITH FUNCTION of_word({0})"
+)
+_A_WORD = "(enum_range(NULL::word))[g - g + 1]"
+
 _CASES = {
     "target list": ("", f"{_INSERT} g, f() FROM {SERIES}"),
     "default": (
@@ -152,6 +159,22 @@ _CASES = {
         "CREATE CAST (one AS bigint) WITH FUNCTION of_one(one)",
         f"{_INSERT} g, ROW(g)::one::bigint FROM {SERIES}",
     ),
+    "text and word": (
+        _WORD.format("word", "VOLATILE"),
+        f"{_INSERT} g, ('0' || {_A_WORD})::bigint FROM {SERIES}",
+    ),
+    "word and text": (
+        _WORD.format("word", "STABLE"),
+        f"{_INSERT} g, ({_A_WORD} || ' ')::bigint FROM {SERIES}",
+    ),
+    "quoted word": (
+        _WORD.format("word", "VOLATILE"),
+        f"{_INSERT} g, btrim(quote_literal({_A_WORD}), $$'$$)::bigint FROM {SERIES}",
+    ),
+    "quoted words": (
+        _WORD.format("word[]", "VOLATILE"),
+        f"{_INSERT} g, btrim(quote_nullable(enum_range({_A_WORD})), $$'$$)::bigint FROM {SERIES}",
+    ),
     "default of an argument": (
         _GIVEN.format("DEFAULT f()"),
         f"{_INSERT} g, given(a => g) FROM {SERIES}",
@@ -217,6 +240,10 @@ _HARMLESS = {
     "defaults of arguments": (
         _GIVEN.format("DEFAULT 5 + 1, t text DEFAULT NULL, r float8 DEFAULT random()"),
         f"{_INSERT} g, given(a => g, t => '') FROM {SERIES}",
+    ),
+    "text of types without a cast that calls a function of a user": (
+        "CREATE TYPE word AS ENUM ('yes'); CREATE CAST (word AS text) WITH INOUT",
+        f"{_INSERT} g, length({_A_WORD} || quote_literal(true) || g) FROM {SERIES}",
     ),
     "given argument": (
         _GIVEN.format("DEFAULT f()"),

@@ -21,6 +21,12 @@ _CASES = {
     "CHECK": "ALTER TABLE w ADD CHECK (passes(k))",
     "second CHECK": "ALTER TABLE w ADD CHECK (k > 0), ADD CHECK (seen > 0 OR passes(k))",
     "domain in a CHECK": "ALTER TABLE w ADD CHECK (k::d > 0)",
+    "cast to text in a CHECK": (
+        "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION of_word(word) RETURNS text VOLATILE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN passes(1); END'; CREATE CAST (word AS text) WITH "
+        "FUNCTION of_word(word); ALTER TABLE w ADD CHECK ('' || (enum_range(NULL::word))"
+        "[k - k + 1] > '')"
+    ),
     "default of an argument": (
         "CREATE FUNCTION fine(bigint, s boolean DEFAULT passes(1)) RETURNS boolean IMMUTABLE "
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'; ALTER TABLE w ADD CHECK (fine(k))"

@@ -36,24 +36,24 @@
 #include "la_plain.h"
 
 /*
- * Could functions and types of users that came up in a search some time ago see rows now?  Mirrors
+ * What functions and types of users that came up in a search some time ago have called now.  Mirrors
  * LockRelationOid() in lmgr.c, which has core hear of what others have changed since: a
  * statement that is executed again may have all of its locks already.
  */
-bool
-la_insert_search_again(const List *functions, const List *types)
+LaInsertCalls
+la_insert_search_again(List *functions, const List *types)
 {
-	LaInsertSearch search = {0};
-	ListCell   *lc;
+	LaInsertSearch search = {.functions = functions};
 
 	if (functions != NIL)
 		AcceptInvalidationMessages();
-	foreach(lc, functions)
+	foreach_oid(function, functions)
 	{
-		if (la_insert_function_is_volatile(lfirst_oid(lc)))
-			return true;
+		if (la_insert_function_is_volatile(function))
+			return LA_CALLS_SEEING;
 	}
-	return la_insert_search_types(types, &search);
+	return la_insert_search_types(types, &search) ?
+		LA_CALLS_SEEING : la_insert_search_result(&search);
 }
 
 /*

@@ -154,9 +154,9 @@ static TupleTableSlot *
 insert_batches(LaInsert *insert, TupleTableSlot *row)
 {
 	LaInsertTable *table = &insert->table;
-	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
 	const Plan *source = insert->source->plan;
-	LaInsertCalls calls;
+	LaInsertCalls table_calls;
+	LaInsertCalls query_calls;
 	LaNode	   *node;
 
 	if (is_row_to_hand_back(insert))
@@ -164,15 +164,16 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
 	if (node == NULL)
 		return row;
-	calls = la_insert_calls(table->root);
-	if (calls == LA_CALLS_SEEING)
+	table_calls = la_insert_calls(table->root);
+	query_calls = la_insert_marked_calls((ModifyTable *) insert->node->ps.plan);
+	if (Max(table_calls, query_calls) == LA_CALLS_SEEING)
 	{
 		leave_to_core(node, LA_REASON_VOLATILE);
 		return row;
 	}
 	node->counters.scans++;
 	la_insert_table_collect(table, &node->counters,
-							calls == LA_CALLS_USERS || la_insert_runs_user_code(plan),
+							Max(table_calls, query_calls) == LA_CALLS_USERS,
 							source->plan_rows * source->plan_width);
 	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
 	{

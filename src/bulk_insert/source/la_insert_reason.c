@@ -18,7 +18,8 @@
  *
  * The mark names the functions and types of users that came up.  They are looked at again
  * whenever the plan is executed: core does not make a plan anew for all that can change about
- * them, such as a cast that is made later.
+ * them, such as a cast that is made later.  And when there is a batch to collect: triggers of the
+ * statement have been called since, and others may have changed them while a source was sorted.
  *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
@@ -154,19 +155,6 @@ mark_insert(PlannedStmt *plan, const LaJudgement *judgement)
 }
 
 /*
- * Are functions called that are not the server's own, as far as those of users and types that
- * came up tell?  A type may have got one since.
- */
-static bool
-calls_users(const List *functions, const List *types)
-{
-	LaInsertSearch search = {0};
-
-	return functions != NIL || la_insert_search_types(types, &search) ||
-		la_insert_search_result(&search) != LA_CALLS_CORE;
-}
-
-/*
  * Why a query that fills a new table is left to core.
  */
 static LaReason
@@ -174,7 +162,7 @@ unsuitable_filling(const LaJudgement *judgement)
 {
 	if (judgement->reason != LA_REASON_NONE)
 		return judgement->reason;
-	if (calls_users(judgement->functions, judgement->types))
+	if (la_insert_search_again(judgement->functions, judgement->types) != LA_CALLS_CORE)
 		return LA_REASON_USER_FUNCTION;
 	return la_insert_classes_see_rows() ? LA_REASON_VOLATILE : LA_REASON_NONE;
 }
@@ -242,14 +230,14 @@ la_insert_concerns(const PlanState *planstate)
 }
 
 /*
- * Are functions called for the rows of a marked plan that are not the server's own?
+ * What the query of a marked plan has called for its rows now.
  */
-bool
-la_insert_runs_user_code(const ModifyTable *plan)
+LaInsertCalls
+la_insert_marked_calls(const ModifyTable *plan)
 {
 	const List *found = mark_of(plan);
 
-	return calls_users(list_nth(found, MARK_FUNCTIONS), list_nth(found, MARK_TYPES));
+	return la_insert_search_again(list_nth(found, MARK_FUNCTIONS), list_nth(found, MARK_TYPES));
 }
 
 /*
@@ -265,7 +253,7 @@ marked_reason(const List *found, Oid target)
 		return LA_REASON_OTHER_EXTENSION;
 	if (reason == LA_REASON_NONE &&
 		la_insert_search_again(list_nth(found, MARK_FUNCTIONS),
-							   list_nth(found, MARK_TYPES)))
+							   list_nth(found, MARK_TYPES)) == LA_CALLS_SEEING)
 		return LA_REASON_VOLATILE;
 	return reason;
 }

@@ -10,12 +10,13 @@
 
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
+#include "bulk_insert/judge/la_insert_known.h"
 
 extern LaJudgement la_insert_judge_query(Query *query);
 extern void la_insert_mark_plan(PlannedStmt *plan,
 								const LaJudgement *judgement);
 extern bool la_insert_concerns(const PlanState *planstate);
-extern bool la_insert_runs_user_code(const ModifyTable *plan);
+extern LaInsertCalls la_insert_marked_calls(const ModifyTable *plan);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
 
 #endif							/* LA_INSERT_REASON_H */

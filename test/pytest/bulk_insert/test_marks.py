@@ -113,6 +113,27 @@ def test_a_change_is_noticed_by_prepared_plans(
         assert judgement(connection, "EXECUTE p") == VOLATILE
 
 
+# What a trigger of the statement changes.
+_BEGUN = {
+    "function": ("seen_by(g)", "ALTER FUNCTION seen_by(anyelement) VOLATILE"),
+    "type": (_FROM_JSON, "ALTER TYPE record_of ADD ATTRIBUTE b d"),
+}
+
+
+@pytest.mark.parametrize(("value", "change"), _BEGUN.values(), ids=_BEGUN)
+@pytest.mark.parametrize("prefix", ["", "EXPLAIN (ANALYZE)"])
+def test_a_change_is_noticed_after_the_beginning(
+    connection: Connection, prefix: str, value: str, change: str
+) -> None:
+    setup = (
+        f"{_CALM}; ALTER FUNCTION seen_by(anyelement) IMMUTABLE; "
+        "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN EXECUTE '{change}'; RETURN NULL; END $$; "
+        "CREATE TRIGGER change BEFORE INSERT ON w FOR EACH STATEMENT EXECUTE FUNCTION change()"
+    )
+    assert_counted(connection, setup, f"{prefix} {_INSERT.format(value)}")
+
+
 # What core looks for when a value of the type word is made JSON of, or compared.
 _LATER = {
     "cast": (

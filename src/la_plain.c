@@ -71,10 +71,20 @@ la_plain_cast(Oid from, Oid to)
 }
 
 /*
+ * Is there a cast by a function that core's own find by the type of a value, in JSON or in text?
+ */
+static bool
+has_cast(Oid type)
+{
+	return OidIsValid(la_plain_cast(type, JSONOID)) ||
+		OidIsValid(la_plain_cast(type, TEXTOID));
+}
+
+/*
  * Is it sure that all functions that core calls for values of a type are its own?  Not
  * for a domain, and whatever has one in it.  Of rows and anyarray it is not said what
  * they have in them.  A user's operator class may be the default of an enum, or of a
- * type that has none of core's.
+ * type that has none of core's; and an enum may be cast by a user's function.
  */
 bool
 la_plain_type(Oid type)
@@ -82,8 +92,10 @@ la_plain_type(Oid type)
 	Oid			element = get_element_type(type);
 	const TypeCacheEntry *entry;
 
+	if (type >= FirstGenbkiObjectId && has_cast(type))
+		return false;
 	if (OidIsValid(element))
-		type = element;
+		return la_plain_type(element);
 	if (type >= FirstGenbkiObjectId ? get_typtype(type) != TYPTYPE_ENUM :
 		type == RECORDOID || type == ANYARRAYOID || type == AttributeRelation_Rowtype_Id)
 		return false;

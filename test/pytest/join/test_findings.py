@@ -48,10 +48,22 @@ CREATE OPERATOR CLASS noted_order FOR TYPE int USING btree AS OPERATOR 1 <, OPER
     OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 noted_order(int, int);
 CREATE TYPE noted_range AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = noted_order);
 CREATE INDEX ON changed USING btree (id noted_order);
+DROP TYPE IF EXISTS noted_word, quoted_word CASCADE;
+CREATE TYPE noted_word AS ENUM ('yes');
+CREATE TYPE quoted_word AS ENUM ('yes');
+CREATE OR REPLACE FUNCTION count_one() RETURNS text VOLATILE LANGUAGE sql AS
+    $$ SELECT set_config('my.order', (1 + coalesce(nullif(current_setting('my.order', true), ''),
+    '0')::int)::text, true) $$;
+CREATE FUNCTION noted_json(x noted_word) RETURNS json VOLATILE LANGUAGE plpgsql AS
+    $$ BEGIN RETURN count_one(); END $$;
+CREATE FUNCTION noted_text(x quoted_word[]) RETURNS text VOLATILE LANGUAGE plpgsql AS
+    $$ BEGIN RETURN count_one(); END $$;
+CREATE CAST (noted_word AS json) WITH FUNCTION noted_json(noted_word);
+CREATE CAST (quoted_word[] AS text) WITH FUNCTION noted_text(quoted_word[]);
 CREATE TABLE collated (id int, ref int, c text COLLATE "C", p text COLLATE "POSIX",
-    r noted_range, s noted_range);
+    r noted_range, s noted_range, w noted_word, v quoted_word[]);
 INSERT INTO collated SELECT id, ref, 'a', 'a', noted_range(id, id + 5),
-    noted_range(id + 1, id + 9) FROM outer_rows;
+    noted_range(id + 1, id + 9), 'yes', '{yes}' FROM outer_rows;
 ANALYZE changed, collated;
 DROP OPERATOR IF EXISTS ==== (int, int), <<<< (int, int) CASCADE;
 DROP OPERATOR FAMILY IF EXISTS own_hash USING hash CASCADE;
@@ -137,6 +149,10 @@ _SEEN = {
     "a type by its name": "SELECT note(o.id), o.q FROM (SELECT id, ref, "
     f"pg_input_is_valid(id::text, 'noted_int') q FROM outer_rows OFFSET 0) o {_INNER} "
     "WHERE o.id < 50",
+    "JSON of an enum": "SELECT current_setting('my.order', true), o.q FROM (SELECT id, ref, "
+    f"to_json(w)::text q FROM collated OFFSET 0) o {_INNER} WHERE o.id < 50",
+    "a quoted array of enums": "SELECT current_setting('my.order', true), o.q FROM "
+    f"(SELECT id, ref, quote_literal(v) q FROM collated OFFSET 0) o {_INNER} WHERE o.id < 50",
     "texts of two collations": "SELECT note(o.id), o.q FROM (SELECT id, ref, "
     f"CASE WHEN id < 100 THEN true ELSE c = p END q FROM collated OFFSET 0) o {_INNER}",
     "a domain of JSON": "SELECT o.j, note(o.id) FROM (SELECT id, ref, "

@@ -27,6 +27,17 @@ _CHECKED_TABLE = (
 _PLANNED = (
     "EXECUTE 'INSERT INTO control_log SELECT i, i % 7, md5(i::text) FROM generate_series(1, 60) i'"
 )
+_CALLS = 60
+_CALLED = (
+    "EXECUTE 'INSERT INTO control_log VALUES "
+    + ", ".join(f"({number}, control_given({number}, 1))" for number in range(_CALLS))
+    + "'"
+)
+# It leaves out the arguments that it does not look at.
+_GIVEN = (
+    "CREATE FUNCTION control_given(int, int, int DEFAULT 5, int DEFAULT 6) RETURNS int IMMUTABLE "
+    "STRICT LANGUAGE internal AS 'int4pl'"
+)
 _PARTITIONS = 100
 _PARTS = (
     "CREATE TABLE control_parts (id int, k int, pad text) PARTITION BY HASH (id)",
@@ -96,6 +107,7 @@ JUDGED_SHAPES = (
         reset="TRUNCATE control_checked",
     ),
     _inserting("insert-planned-60", _PLANNED, "control_log", LOG),
+    _inserting(f"insert-defaults-{_CALLS}", _CALLED, "control_log", (*LOG, _GIVEN)),
     # What a session remembers of types ends with each table that anybody makes.
     _inserting(
         "insert-beside-new-table-60",

@@ -91,8 +91,9 @@ search_operators(Oid operator, LaInsertSearch *search)
 	Oid			negator = get_negator(operator);
 
 	return la_insert_search_function(search, get_opcode(get_commutator(operator))) ||
-		la_insert_search_function(search, get_opcode(negator)) ||
-		la_insert_search_function(search, get_opcode(get_commutator(negator)));
+		(OidIsValid(negator) &&
+		 (la_insert_search_function(search, get_opcode(negator)) ||
+		  la_insert_search_function(search, get_opcode(get_commutator(negator)))));
 }
 
 /*
@@ -275,7 +276,7 @@ search_set_operation(const SetOperationStmt *node, LaInsertSearch *search)
  * Arguments that a call leaves out, if any.  Mirrors fetch_function_defaults() in clauses.c.  A default
  * that has not the type of its argument is cast to one that the call decides on.  Relies on
  * recheck_cast_function_args() in clauses.c.  Calls in a default are not followed that far: they
- * can be of the same function.
+ * can be of the same function.  A list of VALUES has thousands of the same call.
  */
 static bool
 search_defaults(const FuncExpr *call, LaInsertSearch *search)
@@ -308,6 +309,7 @@ search_defaults(const FuncExpr *call, LaInsertSearch *search)
 	search->of_default = true;
 	found = search_walker((Node *) defaults, search);
 	search->of_default = false;
+	search->defaulted = lappend_oid(search->defaulted, call->funcid);
 	return found;
 }
 
@@ -316,7 +318,8 @@ search_call(const FuncExpr *node, LaInsertSearch *search)
 {
 	if (node->funcid < FirstUnpinnedObjectId)
 		return casts_by_users(node->funcid, node->args);
-	return la_insert_type_says_nothing(node->funcresulttype) || search_defaults(node, search);
+	return la_insert_type_says_nothing(node->funcresulttype) ||
+		(!list_member_oid(search->defaulted, node->funcid) && search_defaults(node, search));
 }
 
 /*

@@ -41,9 +41,9 @@
  * statement that is executed again may have all of its locks already.
  */
 LaInsertCalls
-la_insert_search_again(List *functions, const List *types)
+la_insert_search_again(const List *functions, const List *types)
 {
-	LaInsertSearch search = {.functions = functions};
+	LaInsertSearch search = {.users = functions != NIL};
 
 	if (functions != NIL)
 		AcceptInvalidationMessages();

@@ -11,6 +11,6 @@
 #include "bulk_insert/judge/la_insert_type.h"
 
 extern bool la_insert_search(Node *expression, LaInsertSearch *search);
-extern LaInsertCalls la_insert_search_again(List *functions, const List *types);
+extern LaInsertCalls la_insert_search_again(const List *functions, const List *types);
 
 #endif							/* LA_INSERT_SEARCH_H */

@@ -334,8 +334,21 @@ cannot_ask(const LaNeeded *needed)
 	return NULL;
 }
 
+static bool
+may_see_key(Relation table)
+{
+	Oid			relid = RelationGetRelid(table);
+	AttrNumber	column = get_partition_col_attnum(RelationGetPartitionKey(table), 0);
+
+	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		(column != InvalidAttrNumber &&
+		 pg_attribute_aclcheck(relid, column, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
+}
+
 /*
- * Asks for a partition.  Why there is none, or NULL.
+ * Asks for a partition.  Why there is none, or NULL: the worker's words can have the key in them, and names of partitions too.
  *
  * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The
  * one that tells of a new partition is lost then: what was read before it stays.  So where the
@@ -356,24 +369,14 @@ ask_for_partition(LaNeeded *needed)
 	if (answer.is_created)
 		needed->created++;
 	la_needed_look_again(needed);
-	if (answer.refusal != NULL || is_there(needed))
-		return answer.refusal;
+	if (answer.refusal != NULL)
+		return may_see_key(needed->table) ? answer.refusal
+			: "only who may read the key is told why";
+	if (is_there(needed))
+		return NULL;
 	RelationCacheInvalidateEntry(RelationGetRelid(needed->table));
 	la_needed_look_again(needed);
 	return is_there(needed) ? NULL : "it was dropped again";
-}
-
-static bool
-may_see_key(Relation table)
-{
-	Oid			relid = RelationGetRelid(table);
-	AttrNumber	column = get_partition_col_attnum(RelationGetPartitionKey(table), 0);
-
-	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
-		return false;
-	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
-		(column != InvalidAttrNumber &&
-		 pg_attribute_aclcheck(relid, column, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }
 
 /*

@@ -265,7 +265,7 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Before the table is locked: a partition that somebody uses is left, and so are all beside a
+ * Before the table is locked: a partition whose rows are referenced, or that somebody uses, is left, and so are all beside a
  * default partition that somebody uses.
  */
 static void
@@ -273,6 +273,8 @@ check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
+	la_interval_retire_check_referenced(run->partition);
+	la_interval_run_snapshot();
 	look_for_row(run, policy);
 	la_interval_retire_check_free(run->partition);
 	if (OidIsValid(default_partition))

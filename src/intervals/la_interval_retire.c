@@ -33,8 +33,10 @@
 #include "catalog/indexing.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -45,7 +47,9 @@
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -336,6 +340,48 @@ la_interval_retire_check_free(Oid partition)
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("it is in use")));
 	UnlockRelationOid(partition, AccessExclusiveLock);
+}
+
+static void
+check_key(Relation partition, Form_pg_constraint key)
+{
+	Relation	referencing = try_table_open(key->conrelid, AccessShareLock);
+	Trigger		trigger = {
+		.tgname = NameStr(key->conname),
+		.tgconstrrelid = RelationGetRelid(partition),
+		.tgconstrindid = key->conindid,
+		.tgconstraint = key->oid,
+	};
+
+	if (referencing == NULL)
+		return;
+	RI_PartitionRemove_Check(&trigger, referencing, partition);
+	table_close(referencing, AccessShareLock);
+}
+
+/*
+ * For a partition that cannot be marked: core's error where rows of it are referenced.  Core looks for them with the table
+ * locked, and reads all of the tables that reference it; so that is not done again and again while there are some.
+ * Mirrors ATDetachCheckNoForeignKeyRefs() in tablecmds.c.
+ */
+void
+la_interval_retire_check_referenced(Oid partition)
+{
+	Relation	relation = try_table_open(partition, AccessShareLock);
+
+	if (relation == NULL)
+		return;
+	foreach_oid(key, la_partition_references_keys_to(partition))
+	{
+		HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(key));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		if (OidIsValid(((Form_pg_constraint) GETSTRUCT(tuple))->conparentid))
+			check_key(relation, (Form_pg_constraint) GETSTRUCT(tuple));
+		ReleaseSysCache(tuple);
+	}
+	table_close(relation, AccessShareLock);
 }
 
 /*

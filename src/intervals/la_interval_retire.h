@@ -37,6 +37,7 @@ extern void la_interval_retire_await(Oid parent,
 									 const LaIntervalPending *pending);
 extern void la_interval_retire_lock(Oid partition, bool drops);
 extern void la_interval_retire_finish(Oid parent, Oid partition, bool drops);
+extern void la_interval_retire_check_referenced(Oid partition);
 extern void la_interval_retire_check_free(Oid partition);
 extern void la_interval_retire_detach(Oid parent, Oid partition);
 extern void la_interval_retire_drop(Oid partition);

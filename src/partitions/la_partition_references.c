@@ -26,8 +26,11 @@
 
 #include "partitions/la_partition_references.h"
 
+/*
+ * Foreign keys with a table in this column, or the tables at their other ends.
+ */
 static List *
-read_references(Oid table, AttrNumber column, Oid index)
+read_references(Oid table, AttrNumber column, Oid index, bool keys)
 {
 	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
 	List	   *others = NIL;
@@ -46,7 +49,7 @@ read_references(Oid table, AttrNumber column, Oid index)
 			constraint->confrelid : constraint->conrelid;
 
 		if (constraint->contype == CONSTRAINT_FOREIGN)
-			others = list_append_unique_oid(others, other);
+			others = list_append_unique_oid(others, keys ? constraint->oid : other);
 	}
 	systable_endscan(scan);
 	table_close(constraints, AccessShareLock);
@@ -61,7 +64,7 @@ List *
 la_partition_references_of(Oid table)
 {
 	return read_references(table, Anum_pg_constraint_conrelid,
-						   ConstraintRelidTypidNameIndexId);
+						   ConstraintRelidTypidNameIndexId, false);
 }
 
 /*
@@ -88,16 +91,33 @@ can_be_referenced(Oid table)
 }
 
 /*
+ * There is no index for these, so that of a table which can be referenced the catalog is read.
+ */
+static List *
+read_references_to(Oid table, bool keys)
+{
+	if (!can_be_referenced(table))
+		return NIL;
+	return read_references(table, Anum_pg_constraint_confrelid, InvalidOid, keys);
+}
+
+/*
  * The tables that have foreign keys to this one; of partitioned ones the
- * partitions, too.  There is no index for that, so that of a table which can be
- * referenced the catalog is read.
+ * partitions, too.
  */
 List *
 la_partition_references_to(Oid table)
 {
-	if (!can_be_referenced(table))
-		return NIL;
-	return read_references(table, Anum_pg_constraint_confrelid, InvalidOid);
+	return read_references_to(table, false);
+}
+
+/*
+ * These foreign keys.
+ */
+List *
+la_partition_references_keys_to(Oid table)
+{
+	return read_references_to(table, true);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 extern List *la_partition_references_of(Oid table);
 extern List *la_partition_references_to(Oid table);
+extern List *la_partition_references_keys_to(Oid table);
 extern bool la_partition_references_itself(Oid table);
 
 #endif							/* LA_PARTITION_REFERENCES_H */

@@ -93,6 +93,28 @@ def test_rows_that_others_reference_stay(aged: Connection) -> None:
     assert len(bounds(aged)) == 10
 
 
+def test_rows_that_others_reference_lock_nobody_out(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """They are found before the table is locked, for which this reader would be waited for."""
+    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k)")
+    aged.execute(
+        "CREATE TABLE s.f (k date REFERENCES s.p); CREATE TABLE s.g (k date REFERENCES s.p)"
+    )
+    aged.execute("INSERT INTO s.g SELECT min(k) FROM s.p")
+    set_policy(aged, "'1 day', retention => '9 days', premake => 0")
+    aged.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        maintain(aged)
+        assert "violates foreign key constraint" in state(aged, "blocked")
+        aged.execute("TRUNCATE s.g")
+        maintain(aged)
+        assert "lock timeout" in state(aged, "blocked")
+    maintain(aged)
+    assert len(bounds(aged)) == 10
+
+
 def test_what_a_view_needs_is_detached(aged: Connection) -> None:
     """It does not stop those after it, and is not half detached."""
     oldest = names(aged)[0]

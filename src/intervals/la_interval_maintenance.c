@@ -128,7 +128,7 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 /*
  * Before the table is locked: of numbers a partition may have to be read whole until there is a row, and under the lock
- * only that row is looked at.
+ * only pages near that row are looked at.
  */
 static void
 look_for_row(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -157,8 +157,8 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * What is detached is not dropped later.  So where the row is gone, and there may be others, the partition waits for the
- * next run.
+ * Where the row is gone, and there may be others, the partition waits for the next run: what is detached is not dropped
+ * later.
  */
 static void
 check_row(const LaIntervalRun *run)
@@ -246,6 +246,7 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("it is in use")));
+	check_row(run);
 	if (!is_still_old(run, policy))
 		return;
 	retired = la_interval_retire_mark(run->parent, run->partition,
@@ -296,6 +297,7 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		LockRelationOid(default_partition, AccessExclusiveLock);
 	LockRelationOid(run->partition, AccessExclusiveLock);
 	la_interval_run_snapshot();
+	check_row(run);
 	if (!is_still_old(run, policy))
 		return;
 	if (policy->drops)

@@ -21,7 +21,7 @@ typedef struct LaIntervalLimit
 
 /*
  * Of numbers: the last partition with a row, which makes others old, and the row.  It is looked for without a lock that
- * others meet, and under one only that row is looked at.
+ * others meet, and under one only pages near it are looked at.
  */
 typedef struct LaIntervalSource
 {

@@ -34,6 +34,9 @@
 
 #include "intervals/la_interval_partitions.h"
 
+/* Pages in which a row is looked for near another one.  Arbitrary. */
+#define PAGES_NEAR 32
+
 /*
  * Whether the bound is a value, which is put where the caller says.  Of texts
  * only few are needed.
@@ -266,37 +269,43 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all, LaIntervalSe
 }
 
 /*
- * Of another access method nobody knows whether it finds rows by their place.
+ * In a queue the first row is the next one that goes, and others come after it.  Of another access method nobody knows
+ * whether it finds rows by their place.
  */
 static bool
-has_that_row(Relation leaf, LaIntervalSeen *row)
+has_row_near(Relation leaf, LaIntervalSeen *row)
 {
 	TupleTableSlot *slot;
 	TableScanDesc scan;
+	ItemPointerData first;
+	ItemPointerData last;
 	bool		found;
 
 	if (RelationGetRelid(leaf) != row->table)
 		return false;
 	if (leaf->rd_tableam != GetHeapamTableAmRoutine())
 		return has_row(leaf, row);
+	ItemPointerSet(&first, ItemPointerGetBlockNumber(&row->place), FirstOffsetNumber);
+	ItemPointerSet(&last, Min(ItemPointerGetBlockNumber(&row->place), MaxBlockNumber - PAGES_NEAR) + PAGES_NEAR - 1,
+				   MaxOffsetNumber);
 	slot = table_slot_create(leaf, NULL);
-	scan = table_beginscan_tid(leaf, GetActiveSnapshot());
-	found = table_tuple_tid_valid(scan, &row->place) &&
-		table_tuple_fetch_row_version(leaf, &row->place, GetActiveSnapshot(), slot);
+	scan = table_beginscan_tidrange(leaf, GetActiveSnapshot(), &first, &last);
+	found = table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot);
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	return found;
 }
 
 /*
- * Whether a partition has a row for the active snapshot, too, in the place in which one was found; no other one is looked at.
+ * Whether a partition has a row for the active snapshot, too, near the place in which one was found: a look at some pages, however
+ * many there are.
  */
 bool
 la_interval_partitions_has_still(Oid relation, const LaIntervalSeen *row)
 {
 	LaIntervalSeen copy = *row;
 
-	return any_leaf(relation, has_that_row, &copy, false, false) &&
+	return any_leaf(relation, has_row_near, &copy, false, false) &&
 		!PartitionHasPendingDetach(relation);
 }
 

@@ -192,15 +192,16 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			partition = run->partition;
 	LaIntervalPending pending = la_interval_retire_pending(run->parent);
+	bool		may_drop;
 	bool		drops;
 	ErrorData  *error = NULL;
 
 	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
-	drops = is_ours(run) && policy != NULL && policy->drops;
-	if (drops)
+	may_drop = is_ours(run) && policy != NULL && policy->drops;
+	if (may_drop)
 		check_row(run);
-	drops = drops && is_still_old(run, policy);
+	drops = may_drop && is_still_old(run, policy);
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
 		error = la_interval_try(drop_partition, &partition);
@@ -209,6 +210,9 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (error != NULL)
 		la_interval_run_note_blocked(run, get_rel_name(partition),
 									 psprintf("detached, but not dropped: %s", error->message));
+	else if (may_drop && !drops)
+		la_interval_run_note_blocked(run, get_rel_name(partition),
+									 "detached, but not dropped: it is not old any more");
 	run->state->detaching = InvalidOid;
 	run->retired = LA_INTERVAL_KEPT;
 }

@@ -35,6 +35,18 @@ def _execute(session: Connection, statement: str) -> None:
     session.execute(dynamic)
 
 
+def test_what_is_not_old_any_more(aged: Connection, server: WatchedServer) -> None:
+    """Its mark is finished, and it is not dropped: whoever set the policy is told."""
+    oldest = leave_marked(aged, server, _DROP)
+    set_policy(aged, _DROP.replace("9", "90"))
+    maintain(aged)
+    why = f"{oldest}: detached, but not dropped: it is not old any more"
+    assert (state(aged, "blocked"), state(aged, "last_error")) == (why, None)
+    assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
+    maintain(aged)
+    assert state(aged, "blocked") is None
+
+
 def test_a_mark_that_somebody_has_made_anew(aged: Connection, server: WatchedServer) -> None:
     """Ours was finished by hand while it was waited for."""
     oldest = names(aged)[0]

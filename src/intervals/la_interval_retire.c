@@ -207,10 +207,20 @@ la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 	return LA_INTERVAL_MARKED;
 }
 
+static bool
+is_free(Oid relation)
+{
+	bool		is_locked = ConditionalLockRelationOid(relation, AccessExclusiveLock);
+
+	if (is_locked)
+		UnlockRelationOid(relation, AccessExclusiveLock);
+	return is_locked;
+}
+
 /*
  * Waits for those who have these tables locked, for as long as lock_timeout says.  Whoever was
  * waited for by its transaction gives back its locks a moment later, which a busy machine makes
- * long.  Relies on LockReleaseAll() in lock.c.
+ * long; until then GetLockConflicts() leaves it out.  Relies on LockReleaseAll() in lock.c.
  */
 static void
 await_release(List *members)
@@ -222,7 +232,8 @@ await_release(List *members)
 		LOCKTAG		tag;
 
 		SET_LOCKTAG_RELATION(tag, MyDatabaseId, member);
-		while (VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL)) &&
+		while ((VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL)) ||
+				!is_free(member)) &&
 			   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), LockTimeout))
 		{
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -335,11 +346,10 @@ la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 void
 la_interval_retire_check_free(Oid partition)
 {
-	if (!ConditionalLockRelationOid(partition, AccessExclusiveLock))
+	if (!is_free(partition))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("it is in use")));
-	UnlockRelationOid(partition, AccessExclusiveLock);
 }
 
 static void

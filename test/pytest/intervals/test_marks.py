@@ -47,6 +47,27 @@ def test_what_is_not_old_any_more(aged: Connection, server: WatchedServer) -> No
     assert state(aged, "blocked") is None
 
 
+def test_who_gives_back_many_locks(aged: Connection, server: WatchedServer) -> None:
+    """The end of a transaction is known before its locks are free (not by the fast path)."""
+    aged.execute(
+        """CREATE TABLE s.old PARTITION OF s.p FOR VALUES FROM (MINVALUE) TO (current_date - 10)
+           PARTITION BY HASH (k)"""
+    )
+    for i in range(16):
+        part = f"FOR VALUES WITH (MODULUS 16, REMAINDER {i})"
+        _execute(aged, f"CREATE TABLE s.old_{i} PARTITION OF s.old {part}")
+    set_policy(aged, "'1 day', retention => '10 days', premake => 0")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT lo_unlink(lo_create(0)) FROM generate_series(1, 5000)")
+        with aged.transaction():
+            aged.execute("LOCK s.old IN SHARE MODE")
+            reader.execute("SELECT FROM s.p")
+        with maintaining(aged, server):
+            wait_until(lambda: scalar(aged, PENDING) == 1, "the partition is marked")
+            reader.rollback()
+    assert state(aged, "blocked") is None
+
+
 def test_a_mark_that_somebody_has_made_anew(aged: Connection, server: WatchedServer) -> None:
     """Ours was finished by hand while it was waited for."""
     oldest = names(aged)[0]

@@ -51,9 +51,6 @@
 /* How often a range is tried while others are in the way.  Arbitrary. */
 #define MOST_TRIES 3
 
-/* How many milliseconds something is waited for while the table is locked: another table, rows of it, the policy.  Arbitrary. */
-#define LATER_TIMEOUT 50
-
 /* A call. */
 typedef struct LaDrain
 {
@@ -318,7 +315,6 @@ drain(LaIntervalRun *run)
 	if (run->error != NULL)
 		ReThrowError(run->error);
 	run->is_swift = true;
-	run->later_timeout = LATER_TIMEOUT;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
 	count = list_length(call->list.ranges);

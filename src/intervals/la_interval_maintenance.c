@@ -25,6 +25,7 @@
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
+#include "partitions/la_partition_references.h"
 
 static void
 list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -40,6 +41,40 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	if (!run->is_superseded)
 		la_interval_create_batch(&run->wanted, policy);
+}
+
+static void
+let_go(Oid table)
+{
+	LockRelationOid(table, ShareUpdateExclusiveLock);
+	UnlockRelationOid(table, ShareUpdateExclusiveLock);
+}
+
+static void
+await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			default_partition = get_default_partition_oid(run->parent);
+
+	if (OidIsValid(default_partition))
+		let_go(default_partition);
+	foreach_oid(table, list_concat(la_partition_references_of(run->parent),
+								   la_partition_references_to(run->parent)))
+		let_go(table);
+}
+
+/*
+ * Behind the table the default partition is locked, and those at the other ends of foreign keys.  Who has one of them, and
+ * waits for the table, would be the victim of a deadlock, since he has waited for longer: so each is waited for shortly then
+ * (la_interval_run.c).  Here they are awaited in a mode that readers and writers do not meet, so that an autovacuum gives
+ * way.  Returns whether that is so.
+ */
+static bool
+others_are_free(LaIntervalRun *run)
+{
+	if (la_interval_run_step(run, await_others, NoLock))
+		return true;
+	run->is_locked_out = true;
+	return false;
 }
 
 /*
@@ -62,7 +97,8 @@ create_missing(LaIntervalRun *run)
 		bool		was_together = wanted->batch > 1;
 
 		CHECK_FOR_INTERRUPTS();
-		if (la_interval_run_step(run, create_next, wanted->lock))
+		if ((wanted->lock != AccessExclusiveLock || others_are_free(run)) &&
+			la_interval_run_step(run, create_next, wanted->lock))
 			continue;
 		if (!la_interval_create_pass_over(wanted, run->error))
 			wanted->series = NIL;
@@ -328,6 +364,11 @@ retire_partition(LaIntervalRun *run)
 		case LA_INTERVAL_MARKED:
 			return finish_pending(run);
 		case LA_INTERVAL_TO_BE_LOCKED:
+			if (!others_are_free(run))
+			{
+				note_retiring(run, run->error);
+				return false;
+			}
 			if (!retire_step(run, check_free, NoLock))
 				return true;
 			return retire_step(run, retire_locked, AccessExclusiveLock) ||

@@ -42,6 +42,9 @@
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"
 
+/* How many milliseconds something is waited for while the table is locked: another table, rows of it, the policy.  Arbitrary. */
+#define LATER_TIMEOUT 50
+
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
@@ -287,8 +290,8 @@ take_step(void *arg)
 	run->waits = true;
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
-	if (run->lock != NoLock && run->later_timeout > 0 && LockTimeout > run->later_timeout)
-		la_sql_argument_set("lock_timeout", psprintf("%d", run->later_timeout));
+	if (run->lock == AccessExclusiveLock && LockTimeout > LATER_TIMEOUT)
+		la_sql_argument_set("lock_timeout", psprintf("%d", LATER_TIMEOUT));
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;

@@ -35,8 +35,6 @@ struct LaIntervalRun
 	void	   *arg;			/* of whoever begins it */
 	bool		is_swift;		/* nothing is waited for between the end of a
 								 * step and its commit */
-	int			later_timeout;	/* how many milliseconds all else is waited
-								 * for once a step has locked the table, or 0 */
 	LaIntervalState *state;
 	StringInfoData blocked;
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
+from waiting import wait_until
 
-from intervals.policies import bounds, maintain, make, set_policy, state
+from intervals.policies import bounds, maintain, maintaining, make, set_policy, state
 
 _TRIGGER = """
     CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
@@ -48,3 +50,69 @@ def test_a_writer_is_not_waited_for(
     maintain(session)
     assert state(session, "last_error") is None
     assert len(bounds(session)) > before
+
+
+_AHEAD = "10, 0, premake => 1"
+_OLD = "10, 0, premake => 0, retention => 190"
+_ROW_AHEAD = "INSERT INTO s.target VALUES (6); INSERT INTO s.p VALUES (6)"
+_DIRECT = "UPDATE s.rest SET t = 'a'; INSERT INTO s.p VALUES (6)"
+_ROW_OLD = "INSERT INTO s.referencing VALUES (205)"
+
+
+def _prepare(session: Connection, statements: str, policy: str) -> None:
+    """Table s.p with a partition that is old, or misses one, which need the strongest lock."""
+    make(session, "int")
+    session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 21)")
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    session.execute("INSERT INTO s.p VALUES (5), (205)")
+    dynamic: Any = statements.replace("(5)", "(5), (205)")
+    session.execute(dynamic)
+    set_policy(session, policy)
+
+
+@pytest.mark.parametrize(
+    ("statements", "policy", "writes"),
+    [(_KEY, _AHEAD, _ROW_AHEAD), (_REFERENCED, _OLD, _ROW_OLD), ("SELECT", _AHEAD, _DIRECT)],
+    ids=["ahead", "old", "default"],
+)
+def test_a_writer_behind_us_is_no_victim_of_a_deadlock(
+    server: WatchedServer, session: Connection, statements: str, policy: str, writes: str
+) -> None:
+    """It has locked the table at the other end of a foreign key, or the default one, the next."""
+    _prepare(session, statements, policy)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    with server.connect(autocommit=False) as reader, server.connect(autocommit=False) as writer:
+        reader.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        with maintaining(session, server), ThreadPoolExecutor(1) as pool:
+            written = pool.submit(writer.execute, writes.encode())
+            wait_until(lambda: scalar(session, waiting) == 2, "the writer waits")
+            reader.rollback()
+            written.result(100)
+            writer.commit()
+    assert _WAITED in f"{state(session, 'last_error')} {state(session, 'blocked')}"
+    maintain(session)
+    assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("statements", "policy", "table", "left"),
+    [
+        (_KEY, _AHEAD, "target", 22),
+        (_REFERENCED, _OLD, "referencing", 20),
+        (_KEY, _AHEAD, "rest", 22),
+    ],
+    ids=["ahead", "old", "default"],
+)
+def test_who_vacuums_another_table_is_waited_for(
+    server: WatchedServer, session: Connection, statements: str, policy: str, table: str, left: int
+) -> None:
+    """While nobody is locked out."""
+    _prepare(session, statements, policy)
+    with server.connect(autocommit=False) as vacuum, server.connect() as writer:
+        dynamic: Any = f"LOCK TABLE s.{table} IN SHARE UPDATE EXCLUSIVE MODE"
+        vacuum.execute(dynamic)
+        with maintaining(session, server):
+            writer.execute("SET lock_timeout = '5s'; UPDATE s.p SET t = 'a'")
+            vacuum.rollback()
+    assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
+    assert len(bounds(session)) == left

@@ -180,11 +180,13 @@ refuse_behind_gap(const LaIntervalPolicy *policy, const LaIntervalBound *value, 
 }
 
 /*
- * Refuses a range that the next maintenance would take out, and one whose rows would have it take others out.  Of
- * numbers, ranges follow each other, each of which makes others old; but one that is a slip would make too many old.
+ * Refuses a range that the next maintenance would take out, and one whose rows would have it
+ * take others out.  Of numbers, ranges follow each other, each of which makes others old; but
+ * one that is a slip would make too many old.
  *
- * What may be counts: the last partition in use is one that has pages, whoever sees their rows, and where there is
- * none the last of all, which may be about to get some.  So no row is looked at, under the lock that is held.
+ * What may be counts: the last partition in use is one that has pages, whoever sees their rows,
+ * and where there is none the last of all, which may be about to get some.  So no row is looked
+ * at, under the lock that is held.
  */
 static void
 check_retention(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,

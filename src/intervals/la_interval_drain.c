@@ -3,25 +3,28 @@
  * la_interval_drain.c
  *	  gives rows of the default partition the partitions of their ranges
  *
- * Each range is a transaction of its own (la_interval_run.c): what ends it, an error, a cancel or a crash, leaves its rows where
- * they were.
- * Of numbers, maintenance goes on from the last partition in use: so ranges after that one move as far as they follow without a
- * gap, the lowest first.  Where no partition is in use all move, the highest first: then the others are before it, for further calls, too.
- * None of them moves before that one has.
+ * Each range is a transaction of its own (la_interval_run.c): what ends it, an error, a cancel
+ * or a crash, leaves its rows where they were. Of numbers, maintenance goes on from the last
+ * partition in use: so ranges after that one move as far as they follow without a gap, the
+ * lowest first.  Where no partition is in use all move, the highest first: then the others are
+ * before it, for further calls, too. None of them moves before that one has.
  *
- * From the commit on the default partition is left out by queries for the range, and the new partition has the
- * rows.  Who has a snapshot from before sees the rows in the default partition only, so such a query of theirs would find
- * none: core, too, has that after DELETE and ATTACH PARTITION.  So nothing is committed while any other session has a
- * snapshot, of whatever table: it would be older than the commit.  Of those sessions some wait for our locks, so they are not waited
- * for: the range is undone, and begun anew when they are through.  What is left is a snapshot that is taken between the last look and
- * the commit.
+ * From the commit on the default partition is left out by queries for the range, and the new
+ * partition has the rows.  Who has a snapshot from before sees the rows in the default
+ * partition only, so such a query of theirs would find none: core, too, has that after DELETE
+ * and ATTACH PARTITION.  So nothing is committed while any other session has a snapshot, of
+ * whatever table: it would be older than the commit.  Of those sessions some wait for our
+ * locks, so they are not waited for: the range is undone, and begun anew when they are through.
+ * What is left is a snapshot that is taken between the last look and the commit.
  *
- * The parent is locked as for CREATE TABLE ... PARTITION OF.  Beside the lock of ATTACH PARTITION others could have planned
- * with the partitions of before, wait for the default partition, and then read that alone.
+ * The parent is locked as for CREATE TABLE ... PARTITION OF.  Beside the lock of ATTACH
+ * PARTITION others could have planned with the partitions of before, wait for the default
+ * partition, and then read that alone.
  *
- * Locks are taken in core's order, parent, default partition, tables that are referenced, and from the first one on each is
- * waited for shortly: whoever waits for one of ours hardly looks for a deadlock meanwhile, and so is not the one that has to
- * give way.  Before another attempt the table that was awaited is locked alone, so that core has an autovacuum of it give way.
+ * Locks are taken in core's order, parent, default partition, tables that are referenced, and
+ * from the first one on each is waited for shortly: whoever waits for one of ours hardly looks
+ * for a deadlock meanwhile, and so is not the one that has to give way.  Before another attempt
+ * the table that was awaited is locked alone, so that core has an autovacuum of it give way.
  *
  *-------------------------------------------------------------------------
  */
@@ -104,7 +107,8 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Before the table is locked: a partition is searched for a row where the one that was found is gone.
+ * Before the table is locked: a partition is searched for a row where the one that was found is
+ * gone.
  */
 static void
 look(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -116,9 +120,10 @@ look(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Why a range stays, if that is settled by the one before: where the highest one comes first and does not move, no other
- * one may move instead.  What is after a range behind a gap is so, too, where the lowest comes first.  While somebody has a partition locked there is
- * no use in many tries.
+ * Why a range stays, if that is settled by the one before: where the highest one comes first
+ * and does not move, no other one may move instead.  What is after a range behind a gap is so,
+ * too, where the lowest comes first.  While somebody has a partition locked there is no use in
+ * many tries.
  */
 static LaIntervalStay
 settled(const LaDrain *call, int ranges)
@@ -131,8 +136,9 @@ settled(const LaDrain *call, int ranges)
 }
 
 /*
- * Whether no other range is tried: others are in the way, the table is refused, or the highest range, which has to be the first,
- * has not moved.  Where others empty that one once it has moved, the next one should be as the first, but an error of it ends nothing.
+ * Whether no other range is tried: others are in the way, the table is refused, or the highest
+ * range, which has to be the first, has not moved.  Where others empty that one once it has
+ * moved, the next one should be as the first, but an error of it ends nothing.
  */
 static bool
 ends_call(const LaDrain *call, const ErrorData *error, int ranges)
@@ -143,9 +149,11 @@ ends_call(const LaDrain *call, const ErrorData *error, int ranges)
 }
 
 /*
- * Waits for those who use the table that could not be locked, with no other lock but that of having read the policy: core has
- * an autovacuum give way to whoever waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer,
- * since others wait behind us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
+ * Waits for those who use the table that could not be locked, with no other lock but that of
+ * having read the policy: core has an autovacuum give way to whoever waits for longer than
+ * deadlock_timeout, unless lock_timeout ends before.  Not much longer, since others wait behind
+ * us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.
+ * Relies on ProcSleep() in proc.c.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -160,8 +168,8 @@ let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Whether the attempt failed for a table, and that is let go now, for the first time.  One that was awaited before is not
- * waited for after the last attempt.
+ * Whether the attempt failed for a table, and that is let go now, for the first time.  One that
+ * was awaited before is not waited for after the last attempt.
  */
 static bool
 is_let_go(LaIntervalRun *run, bool is_last)
@@ -241,8 +249,9 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.  An attempt that
- * ends with a table that is let go then is not counted, so that each table can be vacuumed.
+ * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given
+ * up.  An attempt that ends with a table that is let go then is not counted, so that each table
+ * can be vacuumed.
  */
 static ErrorData *
 move_in_turn(LaIntervalRun *run)
@@ -349,8 +358,9 @@ drain(LaIntervalRun *run)
 }
 
 /*
- * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if somebody else
- * maintains the table just now.  An error that does not end the call is thrown in the end, the first one.
+ * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if
+ * somebody else maintains the table just now.  An error that does not end the call is thrown in
+ * the end, the first one.
  */
 bool
 la_interval_drain(Oid parent, int most)

@@ -67,8 +67,8 @@ find(void *arg)
 }
 
 /*
- * Finds the range of a key, and lists it unless the key stays.  A value can be so far away that core computes no
- * bound there.
+ * Finds the range of a key, and lists it unless the key stays.  A value can be so far away that
+ * core computes no bound there.
  */
 static void
 take_key(LaKeyReceiver *receiver, Datum key)
@@ -146,7 +146,8 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 }
 
 /*
- * Looks at a table with the active snapshot.  The caller closes it, and has looked for the row that makes others old.
+ * Looks at a table with the active snapshot.  The caller closes it, and has looked for the row
+ * that makes others old.
  */
 void
 la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy,
@@ -161,8 +162,9 @@ la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *poli
 }
 
 /*
- * The range of a value of the default partition, as much of it as no other partition has, or why the value
- * stays there.  Of a policy from a dump the key may round bounds, so that the range has not the value.
+ * The range of a value of the default partition, as much of it as no other partition has, or
+ * why the value stays there.  Of a policy from a dump the key may round bounds, so that the
+ * range has not the value.
  */
 LaIntervalStay
 la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
@@ -186,9 +188,9 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 }
 
 /*
- * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
- * Where none is in use the range moves if the highest one comes first: if ranges were listed as those of a table in use, the
- * others would be behind a gap.
+ * Whether maintenance, which goes on from the last partition in use, would leave a gap before
+ * such a range for ever. Where none is in use the range moves if the highest one comes first:
+ * if ranges were listed as those of a table in use, the others would be behind a gap.
  */
 LaIntervalStay
 la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range,

@@ -3,18 +3,20 @@
  * la_interval_drain_rows.c
  *	  moves the rows of one range out of the default partition
  *
- * By core's commands: DELETE ... RETURNING puts the rows aside, the partition is created, which core
- * allows now that no row of it is in the default partition, and INSERT ... SELECT puts them there.  So all that is
- * written is what core writes for a user, with constraints, indexes, foreign keys and publications; and what
- * is wrong with the choice of rows is an error: too few of core's look at the default partition, too many of the
- * new partition's bound.
+ * By core's commands: DELETE ... RETURNING puts the rows aside, the partition is created, which
+ * core allows now that no row of it is in the default partition, and INSERT ... SELECT puts
+ * them there.  So all that is written is what core writes for a user, with constraints,
+ * indexes, foreign keys and publications; and what is wrong with the choice of rows is an
+ * error: too few of core's look at the default partition, too many of the new partition's
+ * bound.
  *
- * Values that are stored elsewhere stay there until the transaction ends, and core's INSERT fetches them.  Relies on
- * heap_toast_insert_or_update() in heaptoast.c.
+ * Values that are stored elsewhere stay there until the transaction ends, and core's INSERT
+ * fetches them.  Relies on heap_toast_insert_or_update() in heaptoast.c.
  *
- * Where a trigger, a rule or a foreign key to the table would take the commands for what they are not, for rows
- * that go and others that come, rows are not moved.  Nor where an event trigger would fire: it could give the new partition
- * such things, put another one in its place, or have the commit wait after the last look at others.
+ * Where a trigger, a rule or a foreign key to the table would take the commands for what they
+ * are not, for rows that go and others that come, rows are not moved.  Nor where an event
+ * trigger would fire: it could give the new partition such things, put another one in its
+ * place, or have the commit wait after the last look at others.
  *
  * As the table's owner; the parent and the default partition are locked.
  *
@@ -102,8 +104,8 @@ check_default(Relation default_partition)
 }
 
 /*
- * Subscribers of the default partition alone would lose the rows, and so would those who are told of deletes only; those who
- * are told of inserts only would have them twice.
+ * Subscribers of the default partition alone would lose the rows, and so would those who are
+ * told of deletes only; those who are told of inserts only would have them twice.
  */
 static void
 check_published(Relation parent, Relation default_partition)
@@ -151,8 +153,8 @@ check_subscribed(Relation default_partition)
 }
 
 /*
- * One of a table's triggers that fire, but for core's and those that are disabled.  A new partition gets those of the parent
- * for each row.
+ * One of a table's triggers that fire, but for core's and those that are disabled.  A new
+ * partition gets those of the parent for each row.
  */
 static const char *
 trigger_of(Relation relation, bool (*fires) (int16 type))
@@ -198,9 +200,9 @@ fires_on_insert(int16 type)
 }
 
 /*
- * A function of an index is called while the partition is created, and another library can be; an event trigger may be there
- * for a moment only.  In an unlogged partition rows would be lost by standbys, by subscribers, and by a crash; a foreign table
- * would take them elsewhere.
+ * A function of an index is called while the partition is created, and another library can be;
+ * an event trigger may be there for a moment only.  In an unlogged partition rows would be lost
+ * by standbys, by subscribers, and by a crash; a foreign table would take them elsewhere.
  */
 static void
 check_new(Relation partition)
@@ -285,8 +287,8 @@ describe_columns(LaRowsAside *aside, Relation default_partition)
 }
 
 /*
- * What core will say of the rows of the new partition, of the columns of the default partition.  Mirrors
- * check_default_partition_contents() in partbounds.c.
+ * What core will say of the rows of the new partition, of the columns of the default partition.
+ * Mirrors check_default_partition_contents() in partbounds.c.
  */
 static char *
 condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
@@ -303,7 +305,8 @@ condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 }
 
 /*
- * The partition that was created, by its bound: it has been created by name, and its schema can have been renamed.
+ * The partition that was created, by its bound: it has been created by name, and its schema can
+ * have been renamed.
  */
 static Oid
 partition_of(Oid parent, const LaPlannedPartition *planned)
@@ -333,9 +336,10 @@ is_awaited(Oid table, LOCKMODE mode)
 }
 
 /*
- * Whether somebody waits for one of our locks: also for a row that we have locked, of a referenced table, which is a wait for
- * the subtransaction that does all.  Not seen are walsenders that wait for the transaction above it, and waits for what functions
- * of users have locked.
+ * Whether somebody waits for one of our locks: also for a row that we have locked, of a
+ * referenced table, which is a wait for the subtransaction that does all.  Not seen are
+ * walsenders that wait for the transaction above it, and waits for what functions of users have
+ * locked.
  */
 static bool
 is_any_awaited(const LaIntervalDrainLocked *locked)
@@ -358,8 +362,9 @@ is_any_awaited(const LaIntervalDrainLocked *locked)
 }
 
 /*
- * Goes on only while nobody waits, or nobody has a snapshot: who waits with one would be in the way in the end.  The
- * two are asked one by one, so while somebody waits without one any other statement has the range undone.
+ * Goes on only while nobody waits, or nobody has a snapshot: who waits with one would be in the
+ * way in the end.  The two are asked one by one, so while somebody waits without one any other
+ * statement has the range undone.
  */
 static void
 give_way(const LaRowsAside *aside)
@@ -422,8 +427,8 @@ put_back(LaRowsAside *aside, Oid partition)
 }
 
 /*
- * Moves the rows of a range, for which no partition is there.  Returns how many there were; without any no partition is
- * created.
+ * Moves the rows of a range, for which no partition is there.  Returns how many there were;
+ * without any no partition is created.
  */
 uint64
 la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
@@ -458,8 +463,9 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 }
 
 /*
- * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
- * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
+ * Refuses to go on while another session has a snapshot, after so many milliseconds of
+ * patience: none where somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in
+ * indexcmds.c.
  */
 void
 la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
@@ -500,9 +506,9 @@ la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
 }
 
 /*
- * Executes a command that finds its target by name.  A schema can be renamed meanwhile, and another one take its name.
- * Our target is locked, so its name is not looked up again.  Relies on RevalidateCachedQuery() in
- * plancache.c.
+ * Executes a command that finds its target by name.  A schema can be renamed meanwhile, and
+ * another one take its name. Our target is locked, so its name is not looked up again.  Relies
+ * on RevalidateCachedQuery() in plancache.c.
  */
 uint64
 la_interval_drain_execute(const char *command, Oid target, int result, DestReceiver *receiver)

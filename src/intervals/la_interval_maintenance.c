@@ -63,10 +63,11 @@ await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Behind the table the default partition is locked, and those at the other ends of foreign keys.  Who has one of them, and
- * waits for the table, would be the victim of a deadlock, since he has waited for longer: so each is waited for shortly then
- * (la_interval_run.c).  Here they are awaited in a mode that readers and writers do not meet, so that an autovacuum gives
- * way.  Returns whether that is so.
+ * Behind the table the default partition is locked, and those at the other ends of foreign
+ * keys.  Who has one of them, and waits for the table, would be the victim of a deadlock, since
+ * he has waited for longer: so each is waited for shortly then (la_interval_run.c).  Here they
+ * are awaited in a mode that readers and writers do not meet, so that an autovacuum gives way.
+ * Returns whether that is so.
  */
 static bool
 others_are_free(LaIntervalRun *run)
@@ -163,8 +164,8 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Before the table is locked: of numbers a partition may have to be read whole until there is a row, and under the lock
- * only pages near that row are looked at.
+ * Before the table is locked: of numbers a partition may have to be read whole until there is a
+ * row, and under the lock only pages near that row are looked at.
  */
 static void
 look_for_row(LaIntervalRun *run, const LaIntervalPolicy *policy)
@@ -193,8 +194,8 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Where the row is gone, and there may be others, the partition waits for the next run: what is detached is not dropped
- * later.
+ * Where the row is gone, and there may be others, the partition waits for the next run: what is
+ * detached is not dropped later.
  */
 static void
 check_row(const LaIntervalRun *run)
@@ -306,8 +307,8 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Before the table is locked: a partition whose rows are referenced, or that somebody uses, is left, and so are all beside a
- * default partition that somebody uses.
+ * Before the table is locked: a partition whose rows are referenced, or that somebody uses, is
+ * left, and so are all beside a default partition that somebody uses.
  */
 static void
 check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)

@@ -244,8 +244,8 @@ la_interval_old_still(const LaIntervalPolicy *policy, const LaIntervalSource *so
 }
 
 /*
- * Whether a range would be old by now, if it became a partition, and of numbers if this one had a row; NULL where there
- * is none.  Then *limit is where what is old ends.
+ * Whether a range would be old by now, if it became a partition, and of numbers if this one had
+ * a row; NULL where there is none.  Then *limit is where what is old ends.
  */
 bool
 la_interval_old_has(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,

@@ -20,8 +20,8 @@ typedef struct LaIntervalLimit
 } LaIntervalLimit;
 
 /*
- * Of numbers: the last partition with a row, which makes others old, and the row.  It is looked for without a lock that
- * others meet, and under one only pages near it are looked at.
+ * Of numbers: the last partition with a row, which makes others old, and the row.  It is looked
+ * for without a lock that others meet, and under one only pages near it are looked at.
  */
 typedef struct LaIntervalSource
 {

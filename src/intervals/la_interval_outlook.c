@@ -37,8 +37,8 @@ first_of_unused(const LaIntervalOutlook *outlook,
 }
 
 /*
- * Finds the edge from which on ranges are wanted.  Returns the number of the first: 0, or -1 where the range in use
- * counts as wanted, too.
+ * Finds the edge from which on ranges are wanted.  Returns the number of the first: 0, or -1
+ * where the range in use counts as wanted, too.
  */
 static int
 find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,

@@ -250,9 +250,9 @@ has_row(Relation leaf, LaIntervalSeen *row)
 }
 
 /*
- * The last partition that has a row, for the active snapshot, or NULL; then the row.  Partitions are dropped
- * because of it, so a foreign table counts as empty, and one that is being detached, in which
- * nobody finds a row.
+ * The last partition that has a row, for the active snapshot, or NULL; then the row.
+ * Partitions are dropped because of it, so a foreign table counts as empty, and one that is
+ * being detached, in which nobody finds a row.
  */
 const LaIntervalPartition *
 la_interval_partitions_last_filled(const LaIntervalPartitions *all, LaIntervalSeen *row)
@@ -269,8 +269,8 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all, LaIntervalSe
 }
 
 /*
- * In a queue the first row is the next one that goes, and others come after it.  Of another access method nobody knows
- * whether it finds rows by their place.
+ * In a queue the first row is the next one that goes, and others come after it.  Of another
+ * access method nobody knows whether it finds rows by their place.
  */
 static bool
 has_row_near(Relation leaf, LaIntervalSeen *row)
@@ -297,8 +297,8 @@ has_row_near(Relation leaf, LaIntervalSeen *row)
 }
 
 /*
- * Whether a partition has a row for the active snapshot, too, near the place in which one was found: a look at some pages, however
- * many there are.
+ * Whether a partition has a row for the active snapshot, too, near the place in which one was
+ * found: a look at some pages, however many there are.
  */
 bool
 la_interval_partitions_has_still(Oid relation, const LaIntervalSeen *row)
@@ -320,7 +320,8 @@ la_interval_partitions_is_used(Oid relation)
 }
 
 /*
- * The last partition that is in use, or NULL, and the last one that may be: another one where somebody has locked that.
+ * The last partition that is in use, or NULL, and the last one that may be: another one where
+ * somebody has locked that.
  */
 const LaIntervalPartition *
 la_interval_partitions_last_used(const LaIntervalPartitions *all,
@@ -362,8 +363,8 @@ is_behind_gap(const LaIntervalPartitions *all, const LaIntervalGrid *grid,
 }
 
 /*
- * Where a range is that no partition has, from the last partition in use and the last one that may be, as
- * la_interval_partitions_last_used() tells of them.
+ * Where a range is that no partition has, from the last partition in use and the last one that
+ * may be, as la_interval_partitions_last_used() tells of them.
  */
 LaIntervalPlace
 la_interval_partitions_place(const LaIntervalPartitions *all, const LaIntervalGrid *grid,

@@ -151,7 +151,8 @@ check_references(Oid partition, bool drops)
 }
 
 /*
- * Refuses to drop a partition of which somebody is detaching a partition: that would be dropped with it.
+ * Refuses to drop a partition of which somebody is detaching a partition: that would be dropped
+ * with it.
  */
 static void
 check_below(Oid partition)
@@ -370,9 +371,10 @@ check_key(Relation partition, Form_pg_constraint key)
 }
 
 /*
- * For a partition that cannot be marked: core's error where rows of it are referenced.  Core looks for them with the table
- * locked, and reads all of the tables that reference it; so that is not done again and again while there are some.
- * Mirrors ATDetachCheckNoForeignKeyRefs() in tablecmds.c.
+ * For a partition that cannot be marked: core's error where rows of it are referenced.  Core
+ * looks for them with the table locked, and reads all of the tables that reference it; so that
+ * is not done again and again while there are some. Mirrors ATDetachCheckNoForeignKeyRefs() in
+ * tablecmds.c.
  */
 void
 la_interval_retire_check_referenced(Oid partition)

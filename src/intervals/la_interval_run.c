@@ -42,7 +42,10 @@
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"
 
-/* How many milliseconds something is waited for while the table is locked: another table, rows of it, the policy.  Arbitrary. */
+/*
+ * How many milliseconds something is waited for while the table is locked: another table, rows of
+ * it, the policy.  Arbitrary.
+ */
 #define LATER_TIMEOUT 50
 
 /* How long after a run the next one is due at least.  Arbitrary. */

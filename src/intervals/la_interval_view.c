@@ -102,9 +102,9 @@ fill_status(void *arg)
 }
 
 /*
- * SQL function pg_lookahead_interval_status(parent).  All columns are null
- * where the table is locked just now, and where the policy makes no sense any more, of which maintenance
- * tells more.  While the last partition in use is not known, so is what is after it.
+ * SQL function pg_lookahead_interval_status(parent).  All columns are null where the table is
+ * locked just now, and where the policy makes no sense any more, of which maintenance tells
+ * more.  While the last partition in use is not known, so is what is after it.
  */
 Datum
 pg_lookahead_interval_status(PG_FUNCTION_ARGS)

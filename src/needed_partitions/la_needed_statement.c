@@ -348,7 +348,8 @@ may_see_key(Relation table)
 }
 
 /*
- * Asks for a partition.  Why there is none, or NULL: the worker's words can have the key in them, and names of partitions too.
+ * Asks for a partition.  Why there is none, or NULL: the worker's words can have the key in
+ * them, and names of partitions too.
  *
  * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The
  * one that tells of a new partition is lost then: what was read before it stays.  So where the

@@ -246,7 +246,10 @@ def test_scan_ends_when_core_is_to_build(
 ) -> None:
     """Core's scan, too, ends where words are seen not to divide the entries."""
     session = visible_in_parts
-    session.execute(f"SET maintenance_work_mem = '{8 * workers + 2}MB'; {with_workers(workers)}")
+    session.execute(
+        f"SET maintenance_work_mem = '{8 * workers + 2}MB'; {with_workers(workers)}; "
+        f"ALTER TABLE v SET (parallel_workers = {workers})"
+    )
     keys = ", ".join(f"lpad(((k >> {bit}) & 1)::text, 250, '0') COLLATE \"C\"" for bit in range(4))
     create = f"CREATE INDEX CONCURRENTLY v_i ON v ({keys})"
     before = _buffers_used(session)

@@ -82,7 +82,7 @@ def test_statements_with_most_reads_come_first(server: WatchedServer) -> None:
     workload, first, verdict, *_ = outcome.stdout.splitlines()
     assert " statements would gain; they have " in workload
     assert (
-        " calls of postgres: SELECT sum(length(pad)) FROM orders WHERE k BETWEEN $1 AND $2" in first
+        " call of postgres: SELECT sum(length(pad)) FROM orders WHERE k BETWEEN $1 AND $2" in first
     )
     assert verdict.startswith("  WHEN COLD: about ")
     found = json.loads(_top(server, "--json").stdout)
@@ -248,7 +248,7 @@ def test_what_is_said_of_the_workload() -> None:
         "shown 70%",
         f"60% of the reads, 6,000,000 in 10 calls of app: SELECT * FROM a WHERE {'b' * 47}...",
         "  YES: x",
-        "10% of the reads, 1,000,000 in 1 calls of app: SELECT f($1)",
+        "10% of the reads, 1,000,000 in 1 call of app: SELECT f($1)",
         "  DON'T KNOW: y",
     ]
     (line,) = workload_lines([])

@@ -142,6 +142,7 @@ def workload_lines(judged: Sequence[Judged]) -> Iterator[str]:
     for one in judged:
         text = " ".join(one.query.split())
         text = text if len(text) <= _SHOWN_LETTERS else f"{text[: _SHOWN_LETTERS - 3]}..."
-        read = f"{one.share:.0%} of the reads, {one.reads:,.0f} in {one.calls:,.0f} calls"
+        calls = "1 call" if one.calls == 1 else f"{one.calls:,.0f} calls"
+        read = f"{one.share:.0%} of the reads, {one.reads:,.0f} in {calls}"
         yield f"{read} of {one_line(one.role)}: {one_line(text)}"
         yield f"  {VERDICTS[one.verdict]}: {one_line(one.reason)}"

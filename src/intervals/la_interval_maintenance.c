@@ -19,6 +19,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_maintenance.h"
@@ -43,23 +44,42 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		la_interval_create_batch(&run->wanted, policy);
 }
 
-static void
-let_go(Oid table)
+/*
+ * The tables that core locks behind this one in the strongest mode: of those that reference it
+ * no partitions.  Relies on CloneFkReferenced() and CloneFkReferencing() in tablecmds.c.
+ */
+static List *
+list_others(Oid parent)
 {
-	LockRelationOid(table, ShareUpdateExclusiveLock);
-	UnlockRelationOid(table, ShareUpdateExclusiveLock);
+	Oid			default_partition = get_default_partition_oid(parent);
+	List	   *referencing = la_partition_references_to(parent);
+	List	   *others = list_copy(la_partition_references_of(parent));
+
+	foreach_oid(table, referencing)
+	{
+		if (!get_rel_relispartition(table) ||
+			!list_member_oid(referencing, get_partition_parent(table, true)))
+			others = lappend_oid(others, table);
+	}
+	return OidIsValid(default_partition) ? lappend_oid(others, default_partition) : others;
 }
 
+/*
+ * Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.
+ */
 static void
 await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	Oid			default_partition = get_default_partition_oid(run->parent);
+	List	   *others = list_others(run->parent);
 
-	if (OidIsValid(default_partition))
-		let_go(default_partition);
-	foreach_oid(table, list_concat(la_partition_references_of(run->parent),
-								   la_partition_references_to(run->parent)))
-		let_go(table);
+	PopActiveSnapshot();
+	foreach_oid(table, others)
+	{
+		InvalidateCatalogSnapshot();
+		LockRelationOid(table, ShareUpdateExclusiveLock);
+		UnlockRelationOid(table, ShareUpdateExclusiveLock);
+	}
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 /*
@@ -315,6 +335,9 @@ check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
+	la_interval_retire_check_unused(run->partition);
+	if (OidIsValid(default_partition))
+		la_interval_retire_check_unused(default_partition);
 	la_interval_retire_check_referenced(run->partition);
 	la_interval_run_snapshot();
 	look_for_row(run, policy);
@@ -365,13 +388,13 @@ retire_partition(LaIntervalRun *run)
 		case LA_INTERVAL_MARKED:
 			return finish_pending(run);
 		case LA_INTERVAL_TO_BE_LOCKED:
+			if (!retire_step(run, check_free, NoLock))
+				return true;
 			if (!others_are_free(run))
 			{
 				note_retiring(run, run->error);
 				return false;
 			}
-			if (!retire_step(run, check_free, NoLock))
-				return true;
 			return retire_step(run, retire_locked, AccessExclusiveLock) ||
 				!run->is_locked_out;
 		case LA_INTERVAL_BUSY:

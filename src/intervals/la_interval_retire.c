@@ -208,6 +208,23 @@ la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 	return LA_INTERVAL_MARKED;
 }
 
+static void
+refuse_used(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("it is in use")));
+}
+
+static bool
+is_locked_by_others(Oid relation)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
+	return VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL));
+}
+
 static bool
 is_free(Oid relation)
 {
@@ -230,11 +247,7 @@ await_release(List *members)
 
 	foreach_oid(member, members)
 	{
-		LOCKTAG		tag;
-
-		SET_LOCKTAG_RELATION(tag, MyDatabaseId, member);
-		while ((VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL)) ||
-				!is_free(member)) &&
+		while ((is_locked_by_others(member) || !is_free(member)) &&
 			   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), LockTimeout))
 		{
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -316,9 +329,7 @@ la_interval_retire_lock(Oid partition, bool drops)
 	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
 	{
 		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("it is in use")));
+			refuse_used();
 	}
 	if (drops)
 		check_below(partition);
@@ -348,9 +359,17 @@ void
 la_interval_retire_check_free(Oid partition)
 {
 	if (!is_free(partition))
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("it is in use")));
+		refuse_used();
+}
+
+/*
+ * The same before a long look, without a lock, which standbys would keep until the end of that.
+ */
+void
+la_interval_retire_check_unused(Oid partition)
+{
+	if (is_locked_by_others(partition))
+		refuse_used();
 }
 
 static void
@@ -366,7 +385,9 @@ check_key(Relation partition, Form_pg_constraint key)
 
 	if (referencing == NULL)
 		return;
-	RI_PartitionRemove_Check(&trigger, referencing, partition);
+	/* It may have been dropped meanwhile. */
+	if (SearchSysCacheExists1(CONSTROID, ObjectIdGetDatum(key->oid)))
+		RI_PartitionRemove_Check(&trigger, referencing, partition);
 	table_close(referencing, AccessShareLock);
 }
 

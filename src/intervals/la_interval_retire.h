@@ -39,6 +39,7 @@ extern void la_interval_retire_lock(Oid partition, bool drops);
 extern void la_interval_retire_finish(Oid parent, Oid partition, bool drops);
 extern void la_interval_retire_check_referenced(Oid partition);
 extern void la_interval_retire_check_free(Oid partition);
+extern void la_interval_retire_check_unused(Oid partition);
 extern void la_interval_retire_detach(Oid parent, Oid partition);
 extern void la_interval_retire_drop(Oid partition);
 

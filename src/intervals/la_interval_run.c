@@ -51,6 +51,9 @@
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
+/* How long after a run that did not get the table's lock at most.  Arbitrary. */
+#define MOST_WAIT_FOR_LOCK (8 * USECS_PER_MINUTE)
+
 /*
  * Until the level of settings that is returned is ended.
  */
@@ -254,6 +257,8 @@ la_interval_run_end(LaIntervalRun *run)
 	if (failed)
 		state->next_run = end +
 			Min(LEAST_WAIT << Min(state->attempts, 10), LA_INTERVAL_MOST_WAIT);
+	if (run->is_locked_out)
+		state->next_run = Min(state->next_run, end + MOST_WAIT_FOR_LOCK);
 	state->attempts = failed ? state->attempts + 1 : 0;
 	if (!try_work(run, write_state))
 		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
@@ -279,8 +284,19 @@ read_policy_of_step(LaIntervalRun *run)
 	return policy;
 }
 
+static void
+limit_wait(int most_ms)
+{
+	if (LockTimeout > most_ms)
+		la_sql_argument_set("lock_timeout", psprintf("%d", most_ms));
+}
+
 /*
  * As the table's owner of now, by its policy of now.
+ *
+ * In the strongest mode the table, and then what else there is to lock, are waited for shortly:
+ * whoever waits behind us looks for a deadlock after deadlock_timeout, and would be the victim.
+ * By then we have what we want, or have given up.  Relies on ProcSleep() in proc.c.
  */
 static void
 take_step(void *arg)
@@ -291,10 +307,12 @@ take_step(void *arg)
 	int			level = limit_waits();
 
 	run->waits = true;
+	if (run->lock == AccessExclusiveLock)
+		limit_wait(Max(DeadlockTimeout / 2, LATER_TIMEOUT));
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
-	if (run->lock == AccessExclusiveLock && LockTimeout > LATER_TIMEOUT)
-		la_sql_argument_set("lock_timeout", psprintf("%d", LATER_TIMEOUT));
+	if (run->lock == AccessExclusiveLock)
+		limit_wait(LATER_TIMEOUT);
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;

@@ -84,11 +84,14 @@ def state(session: Connection, column: str, table: str = "s.p") -> Any:
 def maintaining(
     session: Connection, server: WatchedServer, table: str = "s.p"
 ) -> Iterator[Future[list[str]]]:
-    """Maintenance by a session of its own, which waits for somebody when the block begins."""
+    """Maintenance by a session of its own, which waits for somebody when the block begins.
+
+    For 2.5 seconds in the strongest mode: half of deadlock_timeout.
+    """
 
     def run() -> list[str]:
         with server.connect() as own:
-            own.execute("SET lock_timeout = '60s'")
+            own.execute("SET lock_timeout = '60s'; SET deadlock_timeout = '5s'")
             return maintain(own, table)
 
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

@@ -94,6 +94,20 @@ def test_a_writer_behind_us_is_no_victim_of_a_deadlock(
     assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
 
 
+def test_writers_wait_behind_us_for_less_than_deadlock_timeout(
+    server: WatchedServer, session: Connection
+) -> None:
+    """However long we may wait for the table: then they look for deadlocks."""
+    _prepare(session, _KEY, _AHEAD)
+    with server.connect(autocommit=False) as reader, server.connect(autocommit=False) as writer:
+        reader.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        with maintaining(session, server):
+            writer.execute("SET lock_timeout = '30s'")
+            writer.execute(_ROW_AHEAD.encode())
+            writer.commit()
+    assert _WAITED in state(session, "last_error")
+
+
 @pytest.mark.parametrize(
     ("statements", "policy", "table", "left"),
     [

@@ -33,7 +33,6 @@
 #include "access/heapam.h"
 #include "access/nbtree.h"
 #include "access/tableam.h"
-#include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/storage.h"
 #include "commands/progress.h"
@@ -105,9 +104,6 @@ reason_of(Relation heap, Relation index, IndexInfo *indexInfo,
 	if (RELATION_IS_OTHER_TEMP(heap))
 		return LA_REASON_OTHER_TEMP;
 
-	/* core's scan then takes predicate locks, which ours does not */
-	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
-		return LA_REASON_SNAPSHOT;
 	if (memory < MIN_MEMORY ||
 		(nworkers > 0 && !la_build_parallel_has_memory(nworkers, memory)))
 		return LA_REASON_MEMORY;

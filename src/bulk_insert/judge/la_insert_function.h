@@ -25,8 +25,9 @@ typedef struct LaInsertSearch
 	const List *tables;			/* those of the query that is searched */
 	Oid			harmless;		/* the function that was looked at last */
 	List	   *functions;		/* of users, that have been looked at */
-	List	   *defaulted;		/* those of them whose defaults have been, too */
 	List	   *types;			/* the same */
+	List	   *defaulted;		/* functions whose defaults of arguments have
+								 * been, too */
 	bool		users;			/* are functions of users called for these? */
 } LaInsertSearch;
 

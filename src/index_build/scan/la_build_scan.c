@@ -30,8 +30,8 @@
  * The scan is never synchronised with others: to each process rows come in
  * the order of their TIDs except within HOT chains.
  *
- * Reads PgStat_TableStatus of pgstat.h, HeapScanDescData of heapam.h, and TableScanDescData and
- * ParallelBlockTableScanDescData of relscan.h.
+ * Reads PgStat_TableStatus of pgstat.h, HeapScanDescData of heapam.h, and TableScanDescData,
+ * ParallelBlockTableScanDescData and ParallelBlockTableScanWorkerData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -306,18 +306,22 @@ limit_memory(BuildScan *scan, BlockNumber block)
 
 /*
  * Ends core's scan early, because core has to build the index: after the pages that have
- * been asked for already, and those of the chunk that this process took last.  Relies on
+ * been asked for already, and in other processes after the chunk that each took last.  Relies on
  * heapgettup_advance_block() in heapam.c and table_block_parallelscan_nextpage() in tableam.c.
  */
 static void
 end_scan_of_core(BuildScan *scan)
 {
+	HeapScanDesc own = (HeapScanDesc) scan->pages;
 	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->pages->rs_parallel;
 
 	if (shared != NULL)
+	{
 		pg_atomic_fetch_add_u64(&shared->phs_nallocated, shared->phs_nblocks);
+		own->rs_parallelworkerdata->phsw_chunk_remaining = 0;
+	}
 	else
-		((HeapScanDesc) scan->pages)->rs_numblocks = 1;
+		own->rs_numblocks = 1;
 }
 
 /*

@@ -150,6 +150,17 @@ def _cancelled(
     return left
 
 
+def test_built_in_serializable_transactions(twins: Twins) -> None:
+    statements = (
+        *_ROWS,
+        "SET default_transaction_isolation = 'serializable'",
+        "CREATE INDEX CONCURRENTLY c_k ON c (k)",
+        "REINDEX INDEX CONCURRENTLY c_k",
+        "RESET default_transaction_isolation",
+    )
+    compare(twins, statements, built=2)
+
+
 def test_refused_build_leaves_what_stock_leaves(connection: Connection, twins: Twins) -> None:
     """A duplicate that the first phase finds; the invalid index can be dropped or rebuilt."""
     statements = (

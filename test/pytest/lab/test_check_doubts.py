@@ -262,22 +262,6 @@ def test_collations_that_leave_a_build_to_postgresql(
     assert outcome.stdout.startswith(verdict), outcome.stdout
 
 
-@pytest.mark.parametrize(
-    ("statement", "verdict"),
-    [
-        ("CREATE INDEX CONCURRENTLY ON kinds (name)", "NO: CONCURRENTLY is left"),
-        ("REINDEX (CONCURRENTLY) TABLE kinds", "NO: CONCURRENTLY is left"),
-        ("REINDEX (CONCURRENTLY off) TABLE big", "YES: "),
-        ("CREATE INDEX ON kinds (name)", "YES: "),
-    ],
-)
-def test_builds_in_serializable_transactions(
-    server: WatchedServer, statement: str, verdict: str
-) -> None:
-    outcome = _check(server, statement, "default_transaction_isolation=serializable")
-    assert outcome.stdout.startswith(verdict), outcome.stdout
-
-
 def test_a_read_only_transaction_reindexes(server: WatchedServer) -> None:
     outcome = _check(server, "REINDEX TABLE big", "default_transaction_read_only=on")
     assert outcome.stdout.startswith("YES: "), outcome.stderr

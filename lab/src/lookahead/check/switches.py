@@ -11,14 +11,12 @@ BULK_INSERT = "pg_lookahead.enable_bulk_insert"
 BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
 _SETTINGS = """
     SELECT name, CASE name WHEN 'maintenance_work_mem' THEN setting::pg_catalog.int4 >= 2048
-                           WHEN 'default_transaction_isolation' THEN setting = 'serializable'
                            ELSE setting NOT IN ('off', '0') END
     FROM pg_catalog.pg_settings
     WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
                    'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
                    'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers',
-                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby',
-                   'default_transaction_isolation')"""
+                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')"""
 
 
 def switches_of(connection: GuardedConnection) -> Switches:

@@ -51,7 +51,6 @@ _COPY = re.compile(
     rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}',
     _FLAGS,
 )
-_OPTION = re.compile(r"\bconcurrently\b(?!\s*(?:off|false|0)\b)", _FLAGS)
 _BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
 # A column of this name has a table's before it.
 _WHERE = re.compile(rf"{BEGIN}(?<!\.)where{END}", _FLAGS)
@@ -223,7 +222,6 @@ def _of_build(
     table: _Table, match: re.Match[str], switches: Mapping[str, Any]
 ) -> tuple[Verdict, str]:
     is_reindex = "method" not in match.groupdict()
-    is_concurrent = match["concurrently"] or _OPTION.search(match.groupdict().get("options") or "")
     method = "" if is_reindex else (match["method"] or "btree").strip('"').lower()
     if is_reindex and table.fit is None:
         return "no", f"only btree indexes are built by pg_lookahead, and {table.name} has none"
@@ -236,8 +234,6 @@ def _of_build(
     for name, value in _TOO_LITTLE.items():
         if not switches[name]:
             return "no", f"index builds are left to PostgreSQL: {name} is {value}"
-    if is_concurrent and switches.get("default_transaction_isolation"):
-        return "no", "CONCURRENTLY is left to PostgreSQL where transactions are serializable"
     if table.is_catalog:
         return "no", f"{table.name} is PostgreSQL's own, and its indexes are left to PostgreSQL"
     if table.fit == 0:

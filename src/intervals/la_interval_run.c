@@ -296,7 +296,8 @@ limit_wait(int most_ms)
  *
  * In the strongest mode the table, and then what else there is to lock, are waited for shortly:
  * whoever waits behind us looks for a deadlock after deadlock_timeout, and would be the victim.
- * By then we have what we want, or have given up.  Relies on ProcSleep() in proc.c.
+ * By then we have what we want, or have given up.  Who has rows moved, which is swift, says
+ * himself how long the table is waited for.  Relies on ProcSleep() in proc.c.
  */
 static void
 take_step(void *arg)
@@ -307,7 +308,7 @@ take_step(void *arg)
 	int			level = limit_waits();
 
 	run->waits = true;
-	if (run->lock == AccessExclusiveLock)
+	if (run->lock == AccessExclusiveLock && !run->is_swift)
 		limit_wait(Max(DeadlockTimeout / 2, LATER_TIMEOUT));
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);

@@ -42,7 +42,7 @@ _CREATE_INDEX = re.compile(
     _FLAGS,
 )
 _REINDEX = re.compile(
-    rf"\s*reindex{END}\s*(?:\((?P<options>[^)]*)\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
+    rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
     r"(?:;\s*)?\Z",
     _FLAGS,
 )
@@ -178,7 +178,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return Advice((), "no", whole)
     if table.has_index and match["spared"]:
         return Advice((), "no", "there is such a name, so IF NOT EXISTS makes no index")
-    require_writing(switches, is_reindex="options" in match.groupdict())
+    require_writing(switches, is_reindex=match.re is _REINDEX)
     if refusal := _refusal(table, match):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:

@@ -34,7 +34,8 @@ struct LaIntervalRun
 	MemoryContext temporary;	/* for a step */
 	void	   *arg;			/* of whoever begins it */
 	bool		is_swift;		/* nothing is waited for between the end of a
-								 * step and its commit */
+								 * step and its commit, and the table as long
+								 * as the caller says */
 	LaIntervalState *state;
 	StringInfoData blocked;
 

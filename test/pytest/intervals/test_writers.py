@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -130,3 +131,34 @@ def test_who_vacuums_another_table_is_waited_for(
             vacuum.rollback()
     assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
     assert len(bounds(session)) == left
+
+
+def test_who_locks_the_table_for_long_is_met_again_within_minutes(
+    server: WatchedServer, session: Connection
+) -> None:
+    """Other errors have the next run wait twice as long, up to an hour."""
+    make(session, "int")
+    set_policy(session, "10, premake => 1")
+    session.execute("SET lock_timeout = '50ms'")
+    with server.connect(autocommit=False) as other:
+        other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
+        for _ in range(5):
+            maintain(session)
+    assert state(session, "last_error") == _WAITED
+    wait = "SELECT next_run - last_run FROM pg_lookahead_interval_state"
+    assert scalar(session, wait) == timedelta(minutes=8)
+
+
+def test_partitions_that_reference_are_not_waited_for(
+    server: WatchedServer, session: Connection
+) -> None:
+    """PostgreSQL locks the table of them."""
+    partitioned = f"""{_REFERENCED} PARTITION BY LIST (r);
+        CREATE TABLE s.part PARTITION OF s.referencing DEFAULT"""
+    _prepare(session, partitioned, _OLD)
+    session.execute("SET lock_timeout = '200ms'")
+    with server.connect(autocommit=False) as vacuum:
+        vacuum.execute("LOCK TABLE s.part IN SHARE UPDATE EXCLUSIVE MODE")
+        maintain(session)
+    assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
+    assert len(bounds(session)) == 20

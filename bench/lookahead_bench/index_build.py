@@ -129,6 +129,8 @@ class Key(BuildKey):
 _OWN_KEYS = (
     Key("text-icu", f"name COLLATE {_ICU.name}", collation=_ICU),
     Key("text-libc", f"name COLLATE {_LIBC.name}", collation=_LIBC),
+    Key("text-libc-sorted", f"lpad(id::text, 12, '0') COLLATE {_LIBC.name}", collation=_LIBC),
+    Key("numeric", "(random::numeric)"),
     Key("reindex", "random", command="reindex"),
     Key("concurrent-bigint", "random", command="concurrently"),
     Key("concurrent-text", 'name COLLATE "C"', command="concurrently"),

@@ -128,7 +128,7 @@ def test_parameters_do_not_let_a_second_statement_in(server: WatchedServer, stat
         ("SELECT lo_create(0)", "cannot execute lo_create() in a read-only"),
         ("SELECT 1; DROP TABLE orders", "cannot insert multiple commands"),
         ("SELECT 1; COMMIT; DROP TABLE orders", "cannot insert multiple commands"),
-        ("ANALYZE SELECT 1", "EXPLAIN does not take this command"),
+        ("ANALYZE SELECT 1", 'syntax error at or near "SELECT"'),
     ],
 )
 def test_nothing_that_writes_is_executed(server: WatchedServer, statement: str, words: str) -> None:
@@ -161,13 +161,20 @@ def test_the_place_of_an_error_is_shown(server: WatchedServer) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["", "   ", "SELECT 1 +", "CREATE INDEX ON missing (a)", "VACUUM", "SELECT '\N{SNOWMAN}"],
+    [
+        "",
+        " ; ",
+        "SELECT 1 +",
+        "CREATE INDEX ON missing (a)",
+        "VACUUM (",
+        "SELECT '\N{SNOWMAN}",
+        "VALUES (1), (2, 3)",  # the grammar takes it, and the error is one of syntax
+    ],
 )
 def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: str) -> None:
     outcome = run_check(server, statement)
     assert outcome.status is ExitStatus.USAGE
-    words = "EXPLAIN does not take this command" if statement == "VACUUM" else "the server refuses"
-    assert outcome.stderr.startswith(f"error: {words}")
+    assert outcome.stderr.startswith("error: the server refuses")
 
 
 def test_a_library_that_is_disabled_is_not_compared(

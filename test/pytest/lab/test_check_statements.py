@@ -77,18 +77,38 @@ def test_any_type_is_compared(server: WatchedServer, statement: str, rows: int) 
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "verdict"),
     [
-        "REFRESH MATERIALIZED VIEW stored",
-        "INSERT INTO silent VALUES (1)",
-        "INSERT INTO loud VALUES (1)",
+        ("INSERT INTO silent VALUES (1)", "NO"),
+        ("INSERT INTO loud VALUES (1)", "NO"),
+        ("/* a */ -- b\nVACUUM", "NO"),
+        ("CREATE EXTENSION plpgsql", "NO"),
+        ("CREATE TABLE likewise (LIKE moods INCLUDING ALL)", "NO"),
+        ("CREATE TABLE plain (id int DEFAULT $1)", "NO"),
+        ("GRANT SELECT ON moods TO public", "NO"),
+        ("COMMIT", "NO"),
+        ("REFRESH MATERIALIZED VIEW stored", "DON'T KNOW"),
+        ("CALL nobody(1)", "DON'T KNOW"),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--measure",)])
-def test_what_has_no_plan(server: WatchedServer, statement: str, options: tuple[str, ...]) -> None:
-    outcome = _check(server, statement, *options)
+def test_what_has_no_plan(server: WatchedServer, statement: str, verdict: str) -> None:
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert outcome.stdout.startswith(f"{verdict}: EXPLAIN has no plan of it")
+    measured = _check(server, statement, "--measure")
+    assert measured.status is ExitStatus.USAGE
+    assert "error: the statement is no query" in measured.stderr
+
+
+def test_an_error_in_a_command_has_its_place(server: WatchedServer) -> None:
+    """Not that at which EXPLAIN stops to read it."""
+    outcome = _check(server, "CREATE TABLE new (\n  id int DEFALT 7)")
     assert outcome.status is ExitStatus.USAGE
-    assert "error: the statement has no plan: it is a command, or rules" in outcome.stderr
+    assert outcome.stderr.splitlines()[:3] == [
+        'error: the server refuses the statement: syntax error at or near "DEFALT"',
+        "  LINE 2:   id int DEFALT 7)",
+        f"{' ' * 19}^",
+    ]
 
 
 def test_what_rules_make_of_a_statement(server: WatchedServer) -> None:

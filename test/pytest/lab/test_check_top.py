@@ -62,6 +62,8 @@ def server(
             connection.execute("SELECT min(pad) FROM skewed WHERE k = 0")
             values = ", ".join(str(number * 97) for number in range(500))
             connection.execute(f"SELECT avg(length(pad)) FROM orders WHERE k IN ({values})")
+            connection.execute("SELECT count(pad) FROM orders WHERE interval '1 d' > '1 h'")
+            connection.execute("VACUUM (DISABLE_PAGE_SKIPPING) orders")
             connection.execute("DROP TABLE gone")
         with made.connect(user="second") as connection:
             connection.execute("SELECT max(pad) FROM orders WHERE k BETWEEN 100 AND 9000")
@@ -98,6 +100,16 @@ def test_a_statement_that_cannot_be_planned_is_not_known(server: WatchedServer) 
     assert lines[place + 1] == (
         '  DON\'T KNOW: the server refuses the statement: relation "gone" does not exist'
     )
+
+
+def test_what_is_no_statement_as_it_is_kept(server: WatchedServer) -> None:
+    found = _judged(server, "SELECT count(pad) FROM orders")
+    assert found["reason"].endswith('syntax error at or near "$1": check it with the values')
+
+
+def test_commands_are_told_in_few_words(server: WatchedServer) -> None:
+    found = _judged(server, "VACUUM ")
+    assert (found["verdict"], found["reason"][:25]) == ("no", "EXPLAIN has no plan of it")
 
 
 def test_statements_of_others_are_left_out(server: WatchedServer) -> None:

@@ -1,6 +1,5 @@
 """Which commands `lookahead check` tells by their words, and what of them; without a server."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -11,11 +10,10 @@ import pytest
 
 from lookahead.check.advice import Advice
 from lookahead.check.statement import explained_errors, has_parameters, unseen_functions
-from lookahead.check.utilities import advise_utility
+from lookahead.check.utilities import advise_utility, without_plan
 from lookahead.errors import LabError, UsageError
 from lookahead.guarded_connection import GuardedConnection
 
-_PREFIX = "EXPLAIN "
 _SETTINGS: list[tuple[Any, ...]] = [
     (f"pg_lookahead.{name}", name != "disable")
     for name in ("enabled", "disable", "enable_index_build", "enable_bulk_insert")
@@ -156,29 +154,26 @@ def test_a_parameter_is_none_within_a_name() -> None:
     assert not has_parameters("SELECT 1 AS e\u0301$1")
 
 
-def _refused(monkeypatch: pytest.MonkeyPatch, statement: str, position: int) -> LabError:
-    """What becomes of a syntax error at this place, counted from 0, of a statement."""
-    diagnosis = SimpleNamespace(
-        message_primary="syntax error",
-        message_hint=None,
-        statement_position=str(len(_PREFIX) + position + 1),
-    )
-    monkeypatch.setattr(psycopg.Error, "diag", diagnosis)
-    with pytest.raises(LabError) as caught, explained_errors(statement, len(_PREFIX)):
-        raise psycopg.errors.SyntaxError
-    return caught.value
-
-
-def test_commands_that_explain_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    statement = "/* a */ -- b\n  VACUUM t"
-    at = statement.index("VACUUM")
-    error = _refused(monkeypatch, statement, at)
-    lines = ["EXPLAIN does not take this command", "  LINE 2:   VACUUM t", f"{' ' * 12}^"]
-    assert error.message.splitlines() == lines
-    assert re.match("Checked are queries, .*, and COPY of a table", error.hint)
-    for other, place in ((statement, at + 7), ("", 0)):
-        refused = _refused(monkeypatch, other, place).message
-        assert refused.startswith("the server refuses the statement: syntax error")
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("/* a */ -- b\n  VACUUM t", "no"),
+        ("VACUUM (VERBOSE) full_t", "no"),
+        ("PREPARE TRANSACTION 't'", "no"),
+        ("ALTER SYSTEM SET a = 1", "no"),
+        ("DOCUMENT", "no"),
+        ("PREPARE p AS SELECT 1", "unknown"),
+        ("DO 'BEGIN END'", "unknown"),
+        ("COPY (SELECT 1) TO STDOUT", "unknown"),
+        ("vacuum(verbose, full) t", "unknown"),
+        ("VACUUM FULL", "unknown"),
+        ("ALTER TABLE t ALTER a TYPE int8", "unknown"),
+    ],
+)
+def test_what_has_no_plan(statement: str, verdict: str) -> None:
+    advice = without_plan(statement)
+    assert advice.verdict == verdict
+    assert advice.conclusion.startswith("EXPLAIN has no plan of it: ")
 
 
 def test_planning_that_takes_too_long() -> None:

@@ -15,7 +15,7 @@ from lookahead.check.statement import (
     unseen_functions,
 )
 from lookahead.check.target import connect
-from lookahead.check.utilities import advise_utility
+from lookahead.check.utilities import advise_utility, without_plan
 from lookahead.guarded_connection import GuardedConnection
 
 _STATEMENTS = "Statements"
@@ -33,15 +33,17 @@ def advise_on(
     """
     with connect(dsn) as connection, read_only(connection):
         connection.limit_time(PLANNING_LIMIT_S)
+        plan: dict[str, Any] = {"Node Type": _STATEMENTS, "Plans": []}
         if utility := advise_utility(connection, statement):
-            return {"Node Type": _STATEMENTS, "Plans": []}, utility
+            return plan, utility
         documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
+        if not documents:
+            return plan, without_plan(statement)
         # Rules can make several statements of one: a node above their plans.
-        plans = [document["Plan"] for document in documents]
+        plans = plan["Plans"] = [document["Plan"] for document in documents]
         for document in documents:
             if "Lookahead" in document:
                 document["Plan"][NEW_TABLE] = document["Lookahead"]
-        plan = {"Node Type": _STATEMENTS, "Plans": plans}
         if NEW_TABLE in plans[0] and _NO_DATA.search(code_of(statement)):
             return plan, Advice((), "no", "WITH NO DATA executes nothing")
         facts = collect_facts(connection, plan, (cached or cached_bytes)(connection))

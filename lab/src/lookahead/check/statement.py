@@ -17,7 +17,7 @@ What a function calls out of the server's sight is not known: its declared volat
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -45,10 +45,6 @@ _STOP_PRINTING = """
     SELECT pg_catalog.set_config('debug_print_plan', 'off', true)"""
 _PLANNING = "the planning of the statement"
 _OWN_LIMIT = f"{PLANNING_LIMIT_S:g} s of lookahead's own, or a shorter "
-_TAKEN = (
-    "Checked are queries, INSERT, UPDATE, DELETE and MERGE, CREATE INDEX, REINDEX of a table or "
-    "index, and COPY of a table; of others the query inside."
-)
 # With parentheses: without them a statement that begins with ANALYZE would be executed.
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
@@ -137,15 +133,27 @@ def read_only(connection: GuardedConnection) -> Iterator[None]:
 def explain(
     connection: GuardedConnection, statement: str, options: str
 ) -> tuple[dict[str, Any], ...]:
-    """EXPLAIN's documents for the statement: one, or what rules make of it.
+    """EXPLAIN's documents for the statement: one, or what rules make of it; none without a plan.
 
-    Errors of the statement become LabErrors, also that there is no plan.
+    Errors of the statement become LabErrors.
     """
     is_generic = has_parameters(statement)
     prefix = f"EXPLAIN ({options}{', GENERIC_PLAN' if is_generic else ''}, FORMAT JSON) "
     done = "the statement" if "ANALYZE" in options else _PLANNING
-    with explained_errors(statement, len(prefix), done), connection.users_names():
-        text = f"{prefix}{statement}".encode()
+    text = f"{prefix}{statement}".encode()
+    with explained_errors(statement, len(prefix), done):
+        try:
+            found = _explained(connection, text, is_generic=is_generic)
+        except psycopg.errors.SyntaxError:
+            if not _is_command(connection, statement, text):
+                raise
+            return ()
+    # What has no plan is a mere string.
+    return tuple(document for document in found if isinstance(document, dict))
+
+
+def _explained(connection: GuardedConnection, text: bytes, *, is_generic: bool) -> list[Any]:
+    with connection.users_names():
         if is_generic:
             connection.require_single(text)
         # Binary results are to be had through the extended protocol only, which wants values for
@@ -158,14 +166,25 @@ def explain(
                 "the plan is nested too deeply to be read", "Check a part of the statement."
             ) from None
     assert row is not None
-    # What has no plan is a mere string.
-    documents = tuple(document for document in row[0] if isinstance(document, dict))
-    if not documents:
-        raise UsageError(
-            "the statement has no plan: it is a command, or rules leave nothing of it",
-            "Check the query inside it.",
-        )
-    return documents
+    return list(row[0])
+
+
+def _is_command(connection: GuardedConnection, statement: str, explained: bytes) -> bool:
+    """Whether the grammar has the statement, and no EXPLAIN of it.
+
+    In a failed transaction the server looks at the grammar only, so an error that it finds there
+    is of that. Raises LabError with its place in the statement.
+    """
+    if not re.search(r"[^\s;]", code_of(statement)):
+        return False
+    with suppress(psycopg.errors.SyntaxError):
+        try:
+            connection.require_single(explained)
+        except psycopg.errors.InFailedSqlTransaction:
+            return False
+    with explained_errors(statement), suppress(psycopg.errors.InFailedSqlTransaction):
+        connection.require_single(statement.encode())
+    return True
 
 
 def has_parameters(statement: str) -> bool:
@@ -222,24 +241,11 @@ def explained_errors(
         if done != _PLANNING:
             hint = one_line(error.diag.message_hint or "")
             raise LabError(f"its execution failed: {server_message(error)}{place}", hint) from None
-        if prefix_length and _is_at_first_word(error, statement, prefix_length):
-            raise UsageError(f"EXPLAIN does not take this command{place}", _TAKEN) from None
         raise UsageError(
             f"the server refuses the statement: {server_message(error)}{place}",
             one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked.",
         ) from None
-
-
-def _is_at_first_word(error: psycopg.Error, statement: str, prefix_length: int) -> bool:
-    """Whether it is a syntax error there: where EXPLAIN takes no such command."""
-    first = re.search(r"\S", code_of(statement))
-    position = error.diag.statement_position
-    return (
-        isinstance(error, psycopg.errors.SyntaxError)
-        and first is not None
-        and position == str(prefix_length + first.start() + 1)
-    )
 
 
 def _place(statement: str, position: str | None, prefix_length: int) -> str:

@@ -51,6 +51,12 @@ _COPY = re.compile(
     rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}',
     _FLAGS,
 )
+# What has no plan, and may execute queries or build indexes.
+_HAS_INSIDE = re.compile(
+    r"\s*(?:alter\s+(?:table|materialized)|call|cluster|copy|do|explain|fetch|move|"
+    rf"prepare(?!\s+transaction)|refresh|reindex|vacuum\s*(?:\([^)]*)?full){END}",
+    _FLAGS,
+)
 _BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
 # A column of this name has a table's before it.
 _WHERE = re.compile(rf"{BEGIN}(?<!\.)where{END}", _FLAGS)
@@ -186,6 +192,15 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
             return Advice((), "no", f"{_BATCHES}, but {reason}")
         return Advice((), *_of_copy(connection, table, copy))
     return Advice((), *_of_build(table, match, switches))
+
+
+def without_plan(statement: str) -> Advice:
+    """Advice for what has no plan, and is none of these commands."""
+    if _HAS_INSIDE.match(code_of(statement)):
+        inside = "check its queries, or REINDEX TABLE where it builds indexes"
+        return Advice((), "unknown", f"EXPLAIN has no plan of it: {inside}")
+    why = "it is a command, or rules leave nothing of it"
+    return Advice((), "no", f"EXPLAIN has no plan of it: {why}")
 
 
 def _table(connection: GuardedConnection, match: re.Match[str], oid: int) -> _Table:

@@ -118,7 +118,8 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
         raise
     except LabError as error:
         # Such as a type that no parameter can have, a table that is gone, or a limit of the role.
-        return "unknown", one_line(error.message.partition("\n")[0])
+        reason = one_line(error.message.partition("\n")[0])
+        return "unknown", f"{reason}: check it with the values" if "$" in reason else reason
     pages = advice.most_pages
     if advice.verdict == "little" and pages is not None and reads_each > _MORE * max(pages, _FEW):
         return "unknown", (

@@ -26,6 +26,8 @@ _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _PRELOADED = (_SHARED, _SESSION, "local_preload_libraries")
+# What every CREATE TABLE falls back for, with the index of its TOAST table.
+_USUAL = "system catalog"
 _REASONS = "docs/troubleshooting.md: reasons."
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings
@@ -337,9 +339,12 @@ def _left(server: Server) -> Iterator[Line]:
         remedy = "See above." if differs else remedy
         yield Line("note", f"{unknown}: {server.closed}", remedy)
     for feature, reasons in server.fallbacks.items():
-        told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
+        told = ", ".join(
+            f"{one_line(reason)} {count:,}" for reason, count in reasons.items() if reason != _USUAL
+        )
         since = f" since {server.since}" if server.since else ""
-        yield Line("note", f"fell back{since}, {feature}: {told}", _REASONS)
+        if told:
+            yield Line("note", f"fell back{since}, {feature}: {told}", _REASONS)
 
 
 def _maintenance(server: Server) -> Iterator[Line]:

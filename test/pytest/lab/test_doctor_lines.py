@@ -135,7 +135,10 @@ def test_reasons_and_devices() -> None:
         in_recovery=True,
         loaded="0.1.0",
         scans={"index scans": "self-check"},
-        fallbacks={"copy (cluster)": {"other extension": 12_000}},
+        fallbacks={
+            "copy (cluster)": {"other extension": 12_000, "system catalog": 1},
+            "index_build (cluster)": {"system catalog": 2},
+        },
         since="2026-11-28 10:00",
         tablespaces=(
             Tablespace("fast", "259:0", "id", None),
@@ -147,6 +150,7 @@ def test_reasons_and_devices() -> None:
     assert "note: this lookahead is 0.2.0, the library 0.1.0" in said
     assert "warning: index scans are left to PostgreSQL: self-check" in said
     assert "note: fell back since 2026-11-28 10:00, copy (cluster): other extension 12,000" in said
+    assert not any("system catalog" in text for text in said)
     assert "ok: tablespace fast: device 259:0, profile id" in said
     assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
     assert "note: OS read-ahead and kind of these devices are not known from here" in said

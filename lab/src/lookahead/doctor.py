@@ -13,7 +13,7 @@ import psycopg
 
 import lookahead
 from lookahead.device.disk import Disk, disks_of
-from lookahead.doctor_line import Line, Tablespace, storage_lines
+from lookahead.doctor_line import Line, Tablespace, memory_line, storage_lines
 from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
@@ -47,6 +47,12 @@ _SCANS = {
     "index scans": "enable_indexscan",
     "bitmap scans": "enable_bitmapscan",
     "sequential scans": "enable_seqscan",
+}
+# What is served besides, and the settings that it takes.
+_BESIDE_SCANS = {
+    "nested loops": {f"{LIBRARY}.enable_join_prefetch"},
+    "index builds": {f"{LIBRARY}.enable_index_build", "max_parallel_maintenance_workers"},
+    "inserts": {f"{LIBRARY}.enable_bulk_insert"},
 }
 _SCAN = """
     EXPLAIN (LOOKAHEAD, FORMAT JSON)
@@ -199,7 +205,7 @@ def judge(server: Server) -> Iterator[Line]:
         yield from _switches(server)
         yield from _left(server)
         yield from _maintenance(server)
-    yield from _memory(server)
+    yield memory_line(server.database_bytes, server.shared_buffers, server.effective_cache_size)
     yield from storage_lines(server.settings, server.tablespaces, server.disks)
 
 
@@ -317,11 +323,20 @@ def _hindered(server: Server) -> Iterator[Line]:
         )
 
 
+def _served(server: Server) -> list[str]:
+    """Scans as plans have shown them, the rest as far as settings tell."""
+    found = [kind for kind, reason in server.scans.items() if reason is None]
+    on = {name for name, value in server.settings.items() if value not in ("off", "0")}
+    if f"{LIBRARY}.enabled" in on and f"{LIBRARY}.disable" not in on:
+        found += [what for what, needed in _BESIDE_SCANS.items() if needed <= on]
+    return found
+
+
 def _left(server: Server) -> Iterator[Line]:
+    if served := _served(server):
+        yield Line("ok", f"{LIBRARY} serves {', '.join(served)}")
     for kind, reason in server.scans.items():
-        if reason is None:
-            yield Line("ok", f"{LIBRARY} serves {kind}")
-        else:
+        if reason is not None:
             yield Line("warning", f"{kind} are left to PostgreSQL: {reason}", _REASONS)
     unknown = "what fell back, and on which devices tables lie, is not known here"
     if not server.has_extension:
@@ -373,18 +388,3 @@ def _maintenance(server: Server) -> Iterator[Line]:
         "pg_lookahead_maintain_partitions()",
         remedy,
     )
-
-
-def _memory(server: Server) -> Iterator[Line]:
-    size, buffers = server_size(server.database_bytes), server_size(server.shared_buffers)
-    cache = server_size(server.effective_cache_size)
-    asking = "Is effective_cache_size what the system really has for caches?"
-    if server.database_bytes <= server.shared_buffers:
-        text = f"the database ({size}) fits into shared_buffers ({buffers}): gains when cold only"
-        yield Line("note", text, "lookahead check 'SELECT ...' says what a statement gains.")
-    elif server.database_bytes <= server.effective_cache_size:
-        text = f"the database ({size}) fits into effective_cache_size ({cache}): gains when cold"
-        yield Line("note", text, asking)
-    else:
-        text = f"the database ({size}) is larger than effective_cache_size ({cache})"
-        yield Line("ok", f"{text}: reads will be waited for", asking)

@@ -1,4 +1,4 @@
-"""What `lookahead doctor` says: its lines, and those of storage."""
+"""What `lookahead doctor` says: its lines, and those of memory and storage."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Literal
 
 from lookahead.device.disk import Disk
 from lookahead.extension import LIBRARY
-from lookahead.formats import one_line
+from lookahead.formats import one_line, server_size
 
 Level = Literal["ok", "note", "warning"]
 
@@ -32,6 +32,21 @@ class Tablespace:
     device: str | None
     profile: str | None
     reason: str | None
+
+
+def memory_line(database_bytes: int, shared_buffers: int, effective_cache_size: int) -> Line:
+    """Whether the database fits in."""
+    size, cache = server_size(database_bytes), server_size(effective_cache_size)
+    asking = "Is effective_cache_size what the system really has for caches?"
+    if database_bytes <= shared_buffers:
+        buffers = server_size(shared_buffers)
+        text = f"the database ({size}) fits into shared_buffers ({buffers}): gains when cold only"
+        return Line("note", text, "lookahead check 'SELECT ...' says what a statement gains.")
+    if database_bytes <= effective_cache_size:
+        text = f"the database ({size}) fits into effective_cache_size ({cache}): gains when cold"
+        return Line("note", text, asking)
+    text = f"the database ({size}) is larger than effective_cache_size ({cache})"
+    return Line("ok", f"{text}: reads will be waited for", asking)
 
 
 def storage_lines(

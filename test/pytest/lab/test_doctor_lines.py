@@ -119,6 +119,25 @@ def test_settings_that_fight_each_other() -> None:
     assert said.count("pg_lookahead.enabled is off") == 1
 
 
+def _served(**settings: str) -> str:
+    """What is served besides index scans."""
+    known = {"pg_lookahead.enabled": "on", "pg_lookahead.disable": "off", **_SERVER.settings}
+    for name in ("join_prefetch", "index_build", "bulk_insert"):
+        known[f"pg_lookahead.enable_{name}"] = settings.pop(name, "on")
+    known["max_parallel_maintenance_workers"] = settings.pop("workers", "2")
+    known |= {f"pg_lookahead.{name}": value for name, value in settings.items()}
+    server = replace(_SERVER, settings=known, scans={"index scans": None})
+    (text,) = (text for text in _said(server) if " serves " in text)
+    return text.removeprefix("ok: pg_lookahead serves index scans")
+
+
+def test_what_is_served_besides_scans() -> None:
+    assert _served() == ", nested loops, index builds, inserts"
+    assert _served(join_prefetch="off") == ", index builds, inserts"
+    assert _served(workers="0", bulk_insert="off") == ", nested loops"
+    assert _served(enabled="off") == _served(disable="on") == ""
+
+
 @pytest.mark.parametrize(
     ("size_gb", "words"),
     [(4, "fits into shared_buffers"), (20, "fits into effective_cache_size"), (100, "is larger")],

@@ -41,6 +41,15 @@ _CREATE_INDEX = re.compile(
     r"(?=[,)]))?",
     _FLAGS,
 )
+# The index of a constraint, but for a temporal one's, which is no btree.
+_ADD_KEY = re.compile(
+    rf"\A\s*alter\s+table{END}\s*(?:if\s+exists{END}\s*)?(?P<only>only{END}\s*)?{_TABLE}"
+    rf"(?:\*\s*)?add{END}\s*(?:constraint{END}\s*(?P<index>{NAME})\s*)?"
+    rf"(?:primary\s+key|unique(?:\s+nulls\s+(?:not\s+)?distinct)?)\s*"
+    rf"(?=\((?![^()]*\soverlaps\s*\)))",
+    _FLAGS,
+)
+_AS_INDEX = r"CREATE UNIQUE INDEX \g<index> ON \g<only>\g<table> "
 _REINDEX = re.compile(
     rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
     r"(?:;\s*)?\Z",
@@ -168,7 +177,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     """
     text = code_of(statement, keeps_names=True)
     copy = _COPY.match(text)
-    match = copy or _CREATE_INDEX.match(text) or _REINDEX.match(text)
+    match = copy or _CREATE_INDEX.match(_ADD_KEY.sub(_AS_INDEX, text)) or _REINDEX.match(text)
     if match is None:
         return None
     with explained_errors(statement), connection.users_names():

@@ -47,7 +47,7 @@ _TABLES = """
     CREATE TABLE made (id int, other int, twice int GENERATED ALWAYS AS (id * 2) STORED);
     CREATE TABLE secured (id int);
     ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
-    CREATE ROLE clerk; GRANT INSERT ON secured TO clerk;
+    CREATE ROLE clerk; GRANT INSERT ON secured TO clerk; CREATE VIEW shown AS TABLE kinds;
 """
 _LOCALES = """
     CREATE TABLE locales AS SELECT id AS number, id::text COLLATE "th-x-icu" AS thai,
@@ -225,6 +225,8 @@ def test_an_execution_that_fails(server: WatchedServer) -> None:
         ("COPY kinds (positive) FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
         (f"CREATE INDEX ON cut ({'b' * 70})", "YES: "),
         ("COPY par FROM STDIN", "YES: "),
+        ("COPY par FROM '/x'", "YES: "),
+        ("COPY par FROM PROGRAM 'x'", "YES: "),
         ("COPY made FROM STDIN", "YES: "),
         ("COPY made (other, id) FROM STDIN", "YES: "),
         ("COPY secured FROM STDIN", "YES: "),
@@ -291,6 +293,14 @@ def test_little_memory_for_a_build(server: WatchedServer) -> None:
         ("COPY made (twice) FROM STDIN", "", 'cannot insert a non-DEFAULT value into column "twi'),
         ("COPY made FROM STDIN", "role=clerk", "permission denied for table made"),
         ("COPY secured FROM STDIN", "role=clerk", "secured has row security"),
+        ("COPY made FROM '/x'", "role=clerk", "this role has no privileges of pg_read_server_fil"),
+        ("COPY made FROM PROGRAM 'x'", "role=clerk", "this role has no privileges of pg_execute_"),
+        ("REINDEX TABLE kinds", "role=clerk", "this role may not MAINTAIN kinds"),
+        ("REINDEX INDEX kinds_mood", "role=clerk", "this role may not MAINTAIN kinds_mood"),
+        ("REINDEX TABLE kinds_mood", "", "kinds_mood is no table with indexes"),
+        ("REINDEX INDEX kinds", "", "kinds is no index"),
+        ("CREATE INDEX ON kinds_mood (mood)", "", "kinds_mood is no table with indexes"),
+        ("CREATE INDEX ON shown (name)", "", "shown is no table with indexes"),
         ("COPY made FROM STDIN", "default_transaction_read_only=on", "default_transaction_read_on"),
     ],
 )

@@ -32,7 +32,7 @@ class _Server:
     """One that has each table, with so many rows; it keeps the name that was asked for."""
 
     def __init__(self, rows: float | None = 1e6) -> None:
-        self.rows, self.asked = rows, ""
+        self.rows, self.asked, self.kind = rows, "", "r"
 
     @contextmanager
     def users_names(self) -> Iterator[None]:
@@ -57,13 +57,14 @@ class _Server:
         elif "regclass" in query and values and isinstance(values[0], str):
             self.asked, found = values[0], [(1,)]
         elif "relkind" in query:
-            known = ("r", self.rows, False, False, 2, "", False, True, False, False)
+            known = (self.kind, self.rows, False, False, 2, "", False, True, True, False, False)
             found = [] if self.rows is None else [known]
         elif "loaded_modules" in query:
             found = [("pg_lookahead", None)]
         return SimpleNamespace(fetchone=lambda: next(iter(found), None), fetchall=lambda: found)
 
     def advise(self, statement: str) -> Advice | None:
+        self.kind = "i" if statement.startswith("REINDEX INDEX") else "r"
         return advise_utility(cast(GuardedConnection, self), statement)
 
 

@@ -104,7 +104,6 @@ def _content(server: WatchedServer) -> Any:
             "NO: only btree indexes are built by pg_lookahead, and hashed_k",
         ),
         ("REINDEX TABLE hashed", "NO: only btree indexes"),
-        ("CREATE INDEX ON seen (k)", "NO: seen is no table that rows are stored in"),
         ("COPY seen FROM STDIN", "NO: seen is no table that rows are stored in"),
         ("SELECT * INTO made FROM orders", "YES: inserting: its rows (about 50,000)"),
         ("COPY orders TO STDOUT", "NO: COPY of a table reads it in order"),

@@ -1,4 +1,4 @@
-"""The settings of a session that decide whether a command is PostgreSQL's."""
+"""The settings and rights of a session that decide whether a command is PostgreSQL's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,11 +16,13 @@ _SETTINGS = """
     WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
                    'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
                    'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers',
-                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')"""
+                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')
+    UNION ALL SELECT rolname, pg_catalog.pg_has_role(oid, 'USAGE') FROM pg_catalog.pg_roles
+    WHERE rolname IN ('pg_read_server_files', 'pg_execute_server_program')"""
 
 
 def switches_of(connection: GuardedConnection) -> Switches:
-    """Whether each of them is on, or enough."""
+    """Whether each of them is on, enough, or the role's."""
     return dict(connection.execute(_SETTINGS).fetchall())
 
 

@@ -51,13 +51,14 @@ _ADD_KEY = re.compile(
 )
 _AS_INDEX = r"CREATE UNIQUE INDEX \g<index> ON \g<only>\g<table> "
 _REINDEX = re.compile(
-    rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
-    r"(?:;\s*)?\Z",
+    rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|(?P<of_index>index)){END}\s*"
+    rf"{_CONCURRENTLY}{_TABLE}(?:;\s*)?\Z",
     _FLAGS,
 )
 _COPY = re.compile(
     rf"\s*copy{END}\s*(?:binary{END}\s*)?{_TABLE}"
-    rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}',
+    rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}\s*'
+    rf"(?:(?P<source>stdin|stdout|program){END})?",
     _FLAGS,
 )
 # What has no plan, and may execute queries or build indexes.
@@ -74,6 +75,7 @@ _COPY_OPTION = re.compile(rf"{BEGIN}(?:where|freeze|on_error){END}", _FLAGS)
 _COLUMN_LIST = re.compile(rf"{BEGIN}force_\w+\s*\([^)]*\)", _FLAGS)
 _BATCHES = "its rows would be inserted in larger batches"
 _TYPES = ": see docs/limitations.md, index builds"
+_ROLES = {None: "pg_read_server_files", "program": "pg_execute_server_program"}
 _TOO_LITTLE = {"max_parallel_maintenance_workers": "0", "maintenance_work_mem": "below 2 MB"}
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # How sure it is that an index whose first column `a` has type `t` is built: LaBuildKey's kinds, and
@@ -121,6 +123,8 @@ _FACTS = f"""
                     FILTER (WHERE leaf.oid <> named.oid), ''),
            named.oid < 12000 OR named.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
            pg_catalog.pg_has_role(named.relowner, 'USAGE'),
+           pg_catalog.bool_and(pg_catalog.has_table_privilege(
+               coalesce(own.indrelid, named.oid), 'MAINTAIN')),
            pg_catalog.row_security_active(named.oid),
            named.relhasrules OR pg_catalog.bool_or(EXISTS (
                SELECT FROM pg_catalog.pg_depend d
@@ -154,7 +158,8 @@ class _Table:
     where an index is made that of its first column; `part_kinds` are those of partitions.
     `is_doubtful` is one with rules, which EXPLAIN of an INSERT follows and COPY does not, or of
     which a row may call a user's function, be it of a type, beside the table's own triggers.
-    `has_index` says that the name of an index to be made is taken.
+    `has_index` says that the name of an index to be made is taken, `is_maintained` that this role
+    may REINDEX.
     """
 
     name: str
@@ -165,6 +170,7 @@ class _Table:
     part_kinds: str
     is_catalog: bool
     is_owned: bool
+    is_maintained: bool
     has_row_security: bool
     is_doubtful: bool
     has_index: bool = False
@@ -186,7 +192,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     table = _table(connection, match, oid)
     switches = switches_of(connection)
     is_copy_to = copy is not None and copy["direction"].lower() == "to"
-    if table.kind not in ("rpm" if is_copy_to else "rp" if copy else "rpmiIt"):
+    if copy and table.kind not in ("rpm" if is_copy_to else "rp"):
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
     if is_copy_to:
         whole = "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
@@ -194,7 +200,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     if table.has_index and match["spared"]:
         return Advice((), "no", "there is such a name, so IF NOT EXISTS makes no index")
     require_writing(switches, is_reindex=match.re is _REINDEX)
-    if refusal := _refusal(table, match):
+    if refusal := _refusal(table, match, switches):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:
         if reason := _against_copy(table, copy, switches, watchers_before(connection)):
@@ -219,7 +225,7 @@ def _table(connection: GuardedConnection, match: re.Match[str], oid: int) -> _Ta
         raise UsageError(f"there is no table {one_line(match['table'])}", "Check its name.")
     kind, rows, is_unknown, *more = facts
     table = _Table(one_line(match["table"]), kind, None if is_unknown else float(rows or 0), *more)
-    if "method" not in match.groupdict():
+    if match.re is not _CREATE_INDEX:
         return table
     key = connection.execute(_KEY, (oid, match["key"])).fetchone() if match["key"] else (1,)
     taken = connection.execute(_TAKEN, (match["index"], oid)).fetchone()
@@ -227,25 +233,34 @@ def _table(connection: GuardedConnection, match: re.Match[str], oid: int) -> _Ta
     return replace(table, fit=key and key[0], has_index=is_taken)
 
 
-def _refusal(table: _Table, match: re.Match[str]) -> str:
+def _refusal(table: _Table, match: re.Match[str], switches: Mapping[str, Any]) -> str:
     """Why PostgreSQL would refuse the command; "" where nothing is known."""
-    if "method" in match.groupdict() and not table.is_owned:
+    if match.re is _COPY:
+        role = _ROLES.get(match["source"] and match["source"].lower())
+        if role and not switches[role]:
+            return f"this role has no privileges of {role}"
+        if table.has_row_security:
+            return f"{table.name} has row security, and COPY FROM is not for such tables"
+        return ""
+    if match.re is _REINDEX:
+        if table.kind not in ("iI" if match["of_index"] else "rpmt"):
+            return f"{table.name} is no {'index' if match['of_index'] else 'table with indexes'}"
+        return "" if table.is_maintained else f"this role may not MAINTAIN {table.name}"
+    if table.kind not in "rpm":
+        return f"{table.name} is no table with indexes"
+    if not table.is_owned:
         return f"this role does not own {table.name}"
     if table.has_index:
         return f"there is a {one_line(match['index'])} already"
-    if "method" in match.groupdict() and match["concurrently"] and table.kind == "p":
+    if match["concurrently"] and table.kind == "p":
         return f"{table.name} is partitioned, and CONCURRENTLY is not for such tables"
-    if "method" in match.groupdict() and table.fit is None:
-        return f"{table.name} has no column {one_line(match['key'])}"
-    if "direction" in match.groupdict() and table.has_row_security:
-        return f"{table.name} has row security, and COPY FROM is not for such tables"
-    return ""
+    return f"{table.name} has no column {one_line(match['key'])}" if table.fit is None else ""
 
 
 def _of_build(
     table: _Table, match: re.Match[str], switches: Mapping[str, Any]
 ) -> tuple[Verdict, str]:
-    is_reindex = "method" not in match.groupdict()
+    is_reindex = match.re is _REINDEX
     method = "" if is_reindex else (match["method"] or "btree").strip('"').lower()
     if is_reindex and table.fit is None:
         return "no", f"only btree indexes are built by pg_lookahead, and {table.name} has none"

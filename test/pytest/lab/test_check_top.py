@@ -183,6 +183,35 @@ def test_what_was_only_planned_is_left_out(server: WatchedServer) -> None:
     assert "FROM orders WHERE id < counted()" not in outcome.stdout
 
 
+def test_a_text_that_is_not_utf_8(server: WatchedServer) -> None:
+    """As a database without an encoding may have it; the rest is judged."""
+    create = "CREATE DATABASE plain ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C'"
+    with server.connect() as connection:
+        connection.execute(f"{create} TEMPLATE template0")
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=plain"
+    try:
+        with server.connect("plain") as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+            connection.execute(
+                "CREATE TABLE kept AS SELECT repeat('x', 900) AS pad FROM generate_series(1, 9000)"
+            )
+            connection.execute(b'SELECT count(pad) AS "\xe9" FROM kept')
+            connection.execute('SELECT min(pad) AS "\xe9" FROM kept'.encode())
+        outcome = run_command("check", "--dsn", place, "--top", "20")
+    finally:
+        with server.connect() as connection:  # to other databases, that text is an error
+            connection.execute(
+                "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname='plain'"
+            )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    lines = outcome.stdout.splitlines()
+    (place_of_it,) = (at for at, line in enumerate(lines) if "SELECT count(pad)" in line)
+    assert lines[place_of_it].endswith(r'AS "\udce9" FROM kept')
+    assert lines[place_of_it + 1] == "  DON'T KNOW: the statement is not UTF-8"
+    (other,) = (at for at, line in enumerate(lines) if 'SELECT min(pad) AS "\xe9"' in line)
+    assert lines[other + 1].startswith("  LITTLE: ")
+
+
 def test_a_server_that_goes_away(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> None:
         raise UnavailableError("no connection to the server: gone")

@@ -20,7 +20,7 @@ from lookahead.check.statement import PLANNING_LIMIT_S
 from lookahead.check.target import connect
 from lookahead.check.verdicts import VERDICTS, Verdict
 from lookahead.errors import LabError, UnavailableError
-from lookahead.formats import one_line
+from lookahead.formats import one_line, require_text
 from lookahead.guarded_connection import explained_queries, find_member, server_message
 
 _EXTENSION = "pg_stat_statements"
@@ -34,7 +34,9 @@ _TOP = """
         WHERE dbid = (SELECT oid FROM pg_catalog.pg_database
                       WHERE datname = pg_catalog.current_database())
         GROUP BY userid, query)
-    SELECT query, calls, reads, (SELECT pg_catalog.sum(reads) FROM statement),
+    SELECT pg_catalog.convert_to(query, CASE pg_catalog.getdatabaseencoding()
+               WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END),
+           calls, reads, (SELECT pg_catalog.sum(reads) FROM statement),
            pg_catalog.pg_get_userbyid(userid)::pg_catalog.text,
            owner.rolname = session_user OR (owner.rolsuper AND own.rolsuper)
     FROM statement LEFT JOIN pg_catalog.pg_roles owner ON owner.oid = userid
@@ -99,7 +101,7 @@ def _top(dsn: str, number: int) -> tuple[list[_Row], CachedBytes]:
             )
         try:
             rows = connection.execute(_TOP.format(schema=view.schema).encode(), (number,))
-            found = [(str(row[0]), row[1], row[2], float(row[3]), *row[4:]) for row in rows]
+            found = [(row[0].decode(errors="surrogateescape"), *row[1:]) for row in rows]
         except psycopg.Error as error:
             raise UnavailableError(
                 f"{_EXTENSION} cannot be read: {server_message(error)}",
@@ -112,6 +114,7 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
     if _LIST in query:
         return "unknown", _OF_A_LIST
     try:
+        require_text(query, "the statement")  # where the database has any encoding
         with explained_queries():
             _, advice = advise_on(dsn, query, lambda _: cached)
     except UnavailableError:  # the server is gone, or shuts us out

@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/hio.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/objectaddress.h"
@@ -73,6 +74,7 @@ typedef struct CoreReceiver
 	Relation	table;
 	CommandId	cid;
 	int			options;		/* of heap_insert() */
+	BulkInsertState bulk;
 } CoreReceiver;
 
 /*
@@ -204,6 +206,7 @@ read_core(const DestReceiver *receiver, CoreReceiver *result)
 		result->table = into->rel;
 		result->cid = into->output_cid;
 		result->options = into->ti_options;
+		result->bulk = into->bistate;
 		return as_expected(result, into->reladdr.objectId,
 						   TABLE_INSERT_SKIP_FSM);
 	}
@@ -214,6 +217,7 @@ read_core(const DestReceiver *receiver, CoreReceiver *result)
 		result->table = transient->transientrel;
 		result->cid = transient->output_cid;
 		result->options = transient->ti_options;
+		result->bulk = transient->bistate;
 		return as_expected(result, transient->transientoid,
 						   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_FROZEN);
 	}
@@ -245,28 +249,47 @@ unsuitable_receiver(Receiver *receiver)
 }
 
 /*
+ * Has core filled enough, and all pages by which it has extended the table in advance?  It
+ * remembers both; nobody else would fill those pages.  Reads BulkInsertStateData of hio.h.
+ */
+static bool
+is_time_to_append(const CoreReceiver *target)
+{
+	BlockNumber filling = RelationGetTargetBlock(target->table);
+
+	return BlockNumberIsValid(filling) &&
+		filling >= la_insert_threshold() / BLCKSZ &&
+		!BlockNumberIsValid(target->bulk->next_free);
+}
+
+/*
+ * Should rows go back to core, it goes on behind those that were appended, not on its page of
+ * before.
+ */
+static void
+begin_file(Receiver *receiver)
+{
+	const CoreReceiver *target = &receiver->target;
+	MemoryContext caller = MemoryContextSwitchTo(receiver->query->estate->es_query_cxt);
+
+	ReleaseBulkInsertStatePin(target->bulk);
+	receiver->report.counters.scans++;
+	receiver->file = la_insert_file_begin(la_insert_batch_begin(target->table, NULL),
+										  target->cid, target->options,
+										  &receiver->report.counters);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
  * receiveSlot.
  */
 static bool
 receiver_receive(TupleTableSlot *row, DestReceiver *self)
 {
 	Receiver   *receiver = (Receiver *) self;
-	const CoreReceiver *target = &receiver->target;
-	BlockNumber filling = RelationGetTargetBlock(target->table);
 
-	/* Core remembers which page is being filled. */
-	if (unlikely(receiver->file == NULL && BlockNumberIsValid(filling) &&
-				 filling >= la_insert_threshold() / BLCKSZ))
-	{
-		MemoryContext caller;
-
-		caller = MemoryContextSwitchTo(receiver->query->estate->es_query_cxt);
-		receiver->report.counters.scans++;
-		receiver->file = la_insert_file_begin(la_insert_batch_begin(target->table, NULL),
-											  target->cid, target->options,
-											  &receiver->report.counters);
-		MemoryContextSwitchTo(caller);
-	}
+	if (unlikely(receiver->file == NULL && is_time_to_append(&receiver->target)))
+		begin_file(receiver);
 	if (receiver->file == NULL)
 		return pass_on(row, self);
 	if (la_insert_file_add(receiver->file, row))

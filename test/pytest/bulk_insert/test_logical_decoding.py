@@ -105,6 +105,22 @@ def _table(change: str) -> str:
     return change.split(":")[0] if change.startswith("table ") else ""
 
 
+def test_new_table_keeps_its_order(server: WatchedServer) -> None:
+    """Behind a row that is toasted, from which on core inserts them, too."""
+    with server.connect() as session:
+        choose(session, DEFAULT)
+        before = Counters.of(session).rows
+        session.execute(
+            "CREATE TABLE made AS SELECT i, repeat('x', CASE i WHEN 60000 THEN 3000 ELSE 100 END) "
+            "FROM generate_series(1, 100000) i"
+        )
+        assert Counters.of(session).rows > before
+        rows = "SELECT i, lag(i) OVER (ORDER BY ctid) AS last FROM made"
+        found = scalar(session, f"SELECT count(*) FROM ({rows}) r WHERE last > i")
+        session.execute("DROP TABLE made")
+    assert found == 0
+
+
 @pytest.fixture
 def subscriber(
     server: WatchedServer, server_factory: ServerFactory

@@ -98,6 +98,20 @@ def test_materialized_view(connection: Connection, concurrently: str) -> None:
     connection.execute("DROP MATERIALIZED VIEW view")
 
 
+@pytest.mark.parametrize("kind", ["TABLE", "MATERIALIZED VIEW"])
+def test_no_page_is_passed_by(connection: Connection, kind: str) -> None:
+    """Pages by which core extends it in advance are filled before others are appended."""
+    choose(connection, DEFAULT)
+    before = _batched(connection)
+    connection.execute(f"CREATE {kind} filled AS {_NARROW}")
+    blocks = "SELECT (ctid::text::point)[0] AS block FROM filled"
+    empty = f"SELECT max(block) + 1 - count(DISTINCT block) FROM ({blocks}) b"
+    found = scalar(connection, empty)
+    connection.execute(f"DROP {kind} filled")
+    assert found == 0
+    assert _batched(connection) > before
+
+
 def _explained(session: Connection, statement: str, options: str = "") -> str:
     lines = session.execute(f"EXPLAIN (LOOKAHEAD, COSTS OFF{options}) {statement}").fetchall()
     return str(lines[-1][0] if not options else "\n".join(str(line[0]) for line in lines))

@@ -1,0 +1,57 @@
+"""A schema of types, casts, classes and functions that are volatile, or call what is."""
+
+VOLATILE = """
+    CREATE SCHEMA v;
+    CREATE FUNCTION v.f(int) RETURNS int VOLATILE LANGUAGE plpgsql AS $$ BEGIN RETURN $1; END $$;
+    CREATE FUNCTION v.stable(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT $1 + 1';
+    CREATE FUNCTION v.inlined(int) RETURNS int LANGUAGE sql AS 'SELECT v.f($1)';
+    CREATE TABLE v.t (a int, b int, e text);
+    CREATE VIEW v.view AS SELECT v.f(a) AS a FROM v.t;
+    CREATE VIEW v.nested AS SELECT count(*) FROM v.view WHERE a > 0;
+    CREATE OPERATOR v.@@@ (RIGHTARG = int, FUNCTION = v.f);
+    CREATE TYPE v.pair AS (x int);
+    CREATE FUNCTION v.cast_pair(v.pair) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+    CREATE CAST (v.pair AS int) WITH FUNCTION v.cast_pair(v.pair);
+    CREATE FUNCTION v.step(int, int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+    CREATE AGGREGATE v.total(int) (SFUNC = v.step, STYPE = int);
+    CREATE DOMAIN v.checked AS int CHECK (v.f(VALUE) > 0);
+    CREATE DOMAIN v.above AS v.checked;
+    CREATE TYPE v.record AS (c v.checked[]);
+    CREATE TYPE v.span AS RANGE (SUBTYPE = v.checked);
+    CREATE VIEW v.parsed AS SELECT (e::v.record).c FROM v.t;
+    CREATE TYPE v.odd AS (x int);
+    CREATE FUNCTION v.less(v.odd, v.odd) RETURNS bool IMMUTABLE LANGUAGE sql
+        AS 'SELECT ($1).x < ($2).x';
+    CREATE FUNCTION v.sorts(v.odd, v.odd) RETURNS int VOLATILE LANGUAGE plpgsql
+        AS $$ BEGIN RETURN btint4cmp(($1).x, ($2).x); END $$;
+    CREATE OPERATOR v.<<< (LEFTARG = v.odd, RIGHTARG = v.odd, FUNCTION = v.less);
+    CREATE OPERATOR v.=== (LEFTARG = v.odd, RIGHTARG = v.odd, FUNCTION = v.less);
+    CREATE OPERATOR v.>>> (LEFTARG = v.odd, RIGHTARG = v.odd, FUNCTION = v.less);
+    CREATE OPERATOR CLASS v.odds DEFAULT FOR TYPE v.odd USING btree AS OPERATOR 1 v.<<<,
+        OPERATOR 3 v.===, OPERATOR 5 v.>>>, FUNCTION 1 v.sorts(v.odd, v.odd);
+    CREATE TABLE v.ordered (o v.odd, os v.odd[]);
+    CREATE TABLE v.wrapped (w v.ordered);
+    CREATE TYPE v.twin AS (x int);
+    CREATE FUNCTION v.alike(v.twin, v.twin) RETURNS bool LANGUAGE plpgsql
+        AS $$ BEGIN RETURN ($1).x = ($2).x; END $$;
+    CREATE FUNCTION v.hash(v.twin) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT ($1).x';
+    CREATE OPERATOR v.~~~ (LEFTARG = v.twin, RIGHTARG = v.twin, FUNCTION = v.alike, HASHES);
+    CREATE OPERATOR CLASS v.likes DEFAULT FOR TYPE v.twin USING hash AS OPERATOR 1 v.~~~,
+        FUNCTION 1 v.hash(v.twin);
+    CREATE TYPE v.mood AS ENUM ('a');
+    CREATE FUNCTION v.told(v.mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
+    CREATE CAST (v.mood AS json) WITH FUNCTION v.told(v.mood);
+    CREATE TYPE v.tone AS ENUM ('a');
+    CREATE FUNCTION v.said(v.tone) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
+    CREATE CAST (v.tone AS text) WITH FUNCTION v.said(v.tone);
+    CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[], n v.tone);
+    CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
+    CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
+    CREATE SEQUENCE v.s;
+    CREATE TABLE v.guarded (a int);
+    ALTER TABLE v.guarded ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY p ON v.guarded USING (v.f(a) > 0);
+    INSERT INTO v.t VALUES (1, 2, 'x');
+    CREATE ROLE watched LOGIN;
+    GRANT USAGE ON SCHEMA v TO watched; GRANT SELECT ON ALL TABLES IN SCHEMA v TO watched;
+"""

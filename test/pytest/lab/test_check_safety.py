@@ -212,6 +212,10 @@ def volatile(server: WatchedServer) -> WatchedServer:
             "v.f(integer)",
         ),
         ("SELECT e::v.span FROM v.t", "v.f(integer)"),
+        (
+            "SELECT jsonb_populate_record(r, '{}') FROM (SELECT d FROM v.values) AS r",
+            "v.f(integer)",
+        ),
         ("SELECT * FROM generate_series(1, v.f(2))", "v.f(integer)"),
         ("SELECT nextval('v.s')", "nextval(regclass)"),
         ("SELECT pg_input_is_valid('a', 'v.checked')", "pg_input_is_valid(text,text)"),
@@ -232,6 +236,7 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT quote_literal(n) FROM v.felt", "v.said(v.tone)"),
         ("SELECT to_jsonb(ms) FROM v.felt", "v.told(v.mood)"),
         ("SELECT json_agg(f) FROM v.felt AS f", "v.told(v.mood)"),
+        ("SELECT i || 'x' FROM v.values", "v.as_text(date)"),
     ],
 )
 def test_volatile_functions_are_not_called(
@@ -276,6 +281,8 @@ def test_functions_in_c_that_execute_texts(
         "SELECT e::text::varchar(3), a::numeric, b::text::int FROM v.t;",
         "TABLE v.placed",  # an index of its class would call one
         "TABLE v.guarded",  # a superuser bypasses the policy
+        "SELECT to_json(c), to_json(n), to_jsonb(r), quote_literal(c), i + 1 FROM v.values",
+        "SELECT count(d), min(d), max(a.d) FROM v.values AS a WHERE d > 0 GROUP BY ds",
     ],
 )
 def test_other_functions_are_called(volatile: WatchedServer, statement: str) -> None:

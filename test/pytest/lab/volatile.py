@@ -45,6 +45,15 @@ VOLATILE = """
     CREATE FUNCTION v.said(v.tone) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
     CREATE CAST (v.tone AS text) WITH FUNCTION v.said(v.tone);
     CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[], n v.tone);
+    CREATE TYPE v.row AS (x int);
+    CREATE DOMAIN v.name AS varchar;
+    CREATE FUNCTION v.as_json(varchar) RETURNS json LANGUAGE sql AS $$ SELECT '1'::json $$;
+    CREATE FUNCTION v.as_json(v.row) RETURNS json LANGUAGE sql AS $$ SELECT '1'::json $$;
+    CREATE FUNCTION v.as_text(date) RETURNS text LANGUAGE sql AS $$ SELECT '1' $$;
+    CREATE CAST (varchar AS json) WITH FUNCTION v.as_json(varchar);
+    CREATE CAST (v.row AS json) WITH FUNCTION v.as_json(v.row);
+    CREATE CAST (date AS text) WITH FUNCTION v.as_text(date);
+    CREATE TABLE v.values (c varchar, n v.name, i date, r v.row, d v.checked, ds v.checked[]);
     CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
     CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;

@@ -49,6 +49,10 @@ _OWN_LIMIT = f"{PLANNING_LIMIT_S:g} s of lookahead's own, or a shorter "
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
 _TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
+# Of values that are made; what is read or handed on has been checked when it was. What a record is
+# made of is known of its parts only.
+_RECORD = 2249
+_MADE = re.compile(r":(?!vartype|paramtype|aggargtypes)\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
 _CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
 _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")
@@ -75,8 +79,7 @@ _WITH_STATEMENTS = """
            OR p.prosqlbody::pg_catalog.text ~ ':rtekind 0' OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
-# all of these parts a value that is made of text or JSON is checked, values are compared, and made
-# into JSON and text by casts of users', if there are some.
+# all of these parts a value that is made of text or JSON is checked, and values are compared.
 _PARTS = """
     WITH RECURSIVE part AS (
         SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
@@ -93,6 +96,9 @@ _PARTS = """
 _DOMAIN_CHECKS = f"""{_PARTS}
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
     WHERE contypid IN (SELECT oid FROM part WHERE oid <> 0) AND conbin IS NOT NULL"""
+# Casts are found by the type of a value, too: to json where JSON is made, of users' types that are
+# neither rows nor domains (json_categorize_type() in jsonfuncs.c); to text by quote_literal(),
+# quote_nullable() and || of any type, which have these numbers.
 _VOLATILE = f"""{_PARTS},
     called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
@@ -111,7 +117,11 @@ _VOLATILE = f"""{_PARTS},
               JOIN part ON part.oid IN (amoplefttype, amoprighttype)
               WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)
         UNION SELECT castfunc FROM pg_catalog.pg_cast
-              JOIN part ON part.oid = castsource WHERE casttarget IN (25, 114))
+              JOIN pg_catalog.pg_type source ON source.oid = castsource
+              JOIN part ON part.oid = castsource WHERE source.typtype <> 'd' AND CASE casttarget
+                  WHEN 114 THEN castsource >= 16384 AND source.typtype <> 'c'
+                  WHEN 25 THEN ARRAY[1285, 1290, 2003, 2004]::pg_catalog.oid[]
+                       && %(functions)s::pg_catalog.oid[] END)
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""
@@ -274,13 +284,14 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
             "--allow-volatile executes it whatever it calls.",
         )
     seen: set[int] = set()
-    while types := _numbers(_TYPES, texts) - seen:
+    made_of = _TYPES if _RECORD in _numbers(_TYPES, texts) else _MADE
+    while types := _numbers(made_of, texts) - seen:
         seen |= types
         texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, {"types": list(types)})]
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
-        "types": list(seen),
+        "types": list(_numbers(_TYPES, texts)),
         "texts": f"{_EXECUTE_TEXTS}|{_TAKE_IDS}",
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))

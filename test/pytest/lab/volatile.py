@@ -45,6 +45,18 @@ VOLATILE = """
     CREATE FUNCTION v.said(v.tone) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
     CREATE CAST (v.tone AS text) WITH FUNCTION v.said(v.tone);
     CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[], n v.tone);
+    CREATE FUNCTION v.feel(OUT m v.mood, OUT t v.twin) STABLE LANGUAGE plpgsql
+        AS $$ BEGIN m := 'a'; END $$;
+    CREATE FUNCTION v.compare(int, int) RETURNS int LANGUAGE plpgsql
+        AS $$ BEGIN RETURN btint4cmp($1, $2); END $$;
+    CREATE OPERATOR CLASS v.inverted FOR TYPE int[] USING gin AS OPERATOR 1 && (anyarray, anyarray),
+        FUNCTION 1 v.compare(int, int), FUNCTION 2 ginarrayextract(anyarray, internal, internal),
+        FUNCTION 3 ginqueryarrayextract
+            (anyarray, internal, int2, internal, internal, internal, internal),
+        FUNCTION 4 ginarrayconsistent
+            (internal, int2, anyarray, int4, internal, internal, internal, internal), STORAGE int;
+    CREATE TABLE v.arrays (ns int[]);
+    CREATE INDEX ON v.arrays USING gin (ns v.inverted);
     CREATE TYPE v.row AS (x int);
     CREATE DOMAIN v.name AS varchar;
     CREATE FUNCTION v.as_json(varchar) RETURNS json LANGUAGE sql AS $$ SELECT '1'::json $$;

@@ -60,7 +60,7 @@ _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")
 # domain. Some are declared stable.
 _EXECUTE_TEXTS = (
     "^(crosstab|connectby|xpath_table|dblink|ts_stat|ts_rewrite|pg_input_"
-    "|(query|cursor|table|schema|database)_to_xml)"
+    "|(query|cursor|table|schema|database)_to_xml|(array|domain|(multi)?range|record)_in$)"
 )
 # Declared stable, and each uses up a transaction id.
 _TAKE_IDS = "^(txid_current|pg_current_xact_id)$"
@@ -78,11 +78,15 @@ _WITH_STATEMENTS = """
       AND (p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c')
            OR p.prosqlbody::pg_catalog.text ~ ':rtekind 0' OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
+_INDEXES = re.compile(r":indexid (\d+)")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
-# all of these parts a value that is made of text or JSON is checked, and values are compared.
+# all of these parts a value that is made of text or JSON is checked, and values are compared. What
+# is in a record that a function returns its parameters tell.
 _PARTS = """
     WITH RECURSIVE part AS (
         SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
+        UNION SELECT pg_catalog.unnest(proallargtypes) FROM pg_catalog.pg_proc
+              WHERE oid = ANY (%(functions)s::pg_catalog.oid[])
         UNION
         SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
             LATERAL (
@@ -112,6 +116,12 @@ _VOLATILE = f"""{_PARTS},
               JOIN pg_catalog.pg_opfamily f ON f.oid = amprocfamily
               JOIN part ON part.oid IN (amproclefttype, amprocrighttype)
               WHERE amproc >= 16384 AND opfmethod IN (403, 405)
+        UNION SELECT amproc FROM pg_catalog.pg_amproc
+              JOIN pg_catalog.pg_opclass c ON c.opcfamily = amprocfamily
+              JOIN pg_catalog.pg_index i ON c.oid = ANY (i.indclass::pg_catalog.oid[])
+              JOIN pg_catalog.pg_proc p ON p.oid = amproc
+              WHERE i.indexrelid = ANY (%(indexes)s::pg_catalog.oid[])
+                AND 2281 <> ALL (p.proargtypes::pg_catalog.oid[])
         UNION SELECT oprcode FROM pg_catalog.pg_amop
               JOIN pg_catalog.pg_operator o ON o.oid = amopopr
               JOIN part ON part.oid IN (amoplefttype, amoprighttype)
@@ -287,11 +297,13 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
     made_of = _TYPES if _RECORD in _numbers(_TYPES, texts) else _MADE
     while types := _numbers(made_of, texts) - seen:
         seen |= types
-        texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, {"types": list(types)})]
+        made = {"types": list(types), "functions": []}
+        texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, made)]
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
         "types": list(_numbers(_TYPES, texts)),
+        "indexes": list(_numbers(_INDEXES, texts)),
         "texts": f"{_EXECUTE_TEXTS}|{_TAKE_IDS}",
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))

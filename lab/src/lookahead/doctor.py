@@ -258,7 +258,8 @@ def _preloading(server: Server, libraries: list[str] | None) -> str:
     if source in ("client", "command line"):
         return f"{reset_of(_SESSION, source, *of)}; or name {LIBRARY} there, too."
     if own := altering(source, *of, in_recovery=server.in_recovery):
-        return f"It has a setting of its own, which wins, on standbys, too: {own} SET {value}"
+        text = "It has a setting of its own, which wins, also on standbys, which need the library"
+        return f"{text}, too: {own} SET {value}"
     return f"ALTER SYSTEM SET {value}, or a line in postgresql.conf; then SELECT pg_reload_conf()."
 
 

@@ -133,10 +133,10 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
             "--dsn is no connection string",
             'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
         ) from None
-    raise UnavailableError(
-        f"no connection to the server: {reason}",
-        "Name it with -h, -p and -d, with --dsn, or by the PG* variables of libpq, such as PGHOST.",
-    )
+    hint = "Name it with -h, -p and -d, with --dsn, or by the PG* variables, such as PGHOST."
+    if "could not access file" in reason:
+        hint = "A library that a setting names is not there: docs/install.md, leave."
+    raise UnavailableError(f"no connection to the server: {reason}", hint)
 
 
 def query_failed(error: psycopg.Error) -> LabError:

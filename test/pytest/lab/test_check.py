@@ -175,6 +175,8 @@ def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: s
     outcome = run_check(server, statement)
     assert outcome.status is ExitStatus.USAGE
     assert outcome.stderr.startswith("error: the server refuses")
+    is_hinted = "One statement that EXPLAIN takes is checked." in outcome.stderr
+    assert is_hinted == ("missing" not in statement)
 
 
 def test_a_library_that_is_disabled_is_not_compared(
@@ -252,6 +254,21 @@ def test_a_role_that_may_not_load_the_library(server: WatchedServer) -> None:
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "role reader may not load it" in outcome.stderr
     assert "session_preload_libraries" in outcome.stderr
+    # Standbys get those, and without the library nobody connects there.
+    assert "role or database" not in outcome.stderr
+
+
+@pytest.mark.expects_in_log("could not access file")
+def test_a_role_that_a_library_keeps_out(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute("ALTER ROLE reader SET session_preload_libraries = 'gone'")
+    try:
+        outcome = run_check(server, QUERY, user="reader")
+    finally:
+        with server.connect() as connection:
+            connection.execute("ALTER ROLE reader RESET session_preload_libraries")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "hint: A library that a setting names is not there: docs/install.md" in outcome.stderr
 
 
 def test_a_role_whose_sessions_have_the_library(server: WatchedServer) -> None:

@@ -189,7 +189,7 @@ def test_a_server_whose_sessions_lack_the_library(
     assert "PGOPTIONS; or name pg_lookahead there, too." in others.stdout
     assert "ALTER SYSTEM" not in others.stdout
     assert (
-        'which wins, on standbys, too: ALTER ROLE "postgres" SET session_preload_libraries = '
+        'which need the library, too: ALTER ROLE "postgres" SET session_preload_libraries = '
         "'pg_lookahead', 'plpgsql'\n" in own.stdout
     )
     assert "warning pg_lookahead cannot be loaded: access to library" in denied.stdout

@@ -45,6 +45,7 @@ _STOP_PRINTING = """
     SELECT pg_catalog.set_config('debug_print_plan', 'off', true)"""
 _PLANNING = "the planning of the statement"
 _OWN_LIMIT = f"{PLANNING_LIMIT_S:g} s of lookahead's own, or a shorter "
+_ONE = "One statement that EXPLAIN takes is checked."
 # With parentheses: without them a statement that begins with ANALYZE would be executed.
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
@@ -266,7 +267,7 @@ def explained_errors(
         raise UsageError(
             f"the server refuses the statement: {server_message(error)}{place}",
             one_line(error.diag.message_hint or "")
-            or "One statement that EXPLAIN takes is checked.",
+            or (_ONE if isinstance(error, psycopg.errors.SyntaxError) else ""),
         ) from None
 
 

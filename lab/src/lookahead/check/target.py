@@ -65,8 +65,8 @@ def _load_library(connection: GuardedConnection) -> None:
     except psycopg.errors.InsufficientPrivilege:
         raise UnavailableError(
             f"{LIBRARY} is not loaded, and role {one_line(connection.info.user)} may not load it",
-            "Let a superuser run the check, or let one set session_preload_libraries = "
-            f"'{LIBRARY}' for this role or database.",
+            "Let a superuser run the check, or have one add the library to "
+            "session_preload_libraries: docs/install.md.",
         ) from None
     except psycopg.Error as error:
         raise UnavailableError(

@@ -171,26 +171,6 @@ foreign_tables(void)
 	return tables;
 }
 
-static bool
-is_among(const List *sorted, Oid table)
-{
-	int			low = 0;
-	int			high = list_length(sorted);
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (list_nth_oid(sorted, middle) == table)
-			return true;
-		if (list_nth_oid(sorted, middle) < table)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 /*
  * LaInsertLook: at the key of a partitioned table.  A table that is gone, and an operator class of
  * a user, are in doubt.  The expressions of a key must be immutable, but core takes a cast to a
@@ -233,8 +213,9 @@ look_for_foreign(void *arg)
 	List	   *foreign = foreign_tables();
 	bool		found = false;
 
-	for (int i = 0; i < partitions->nparts; i++)
-		found |= is_among(foreign, partitions->oids[i]);
+	for (int i = 0; foreign != NIL && i < partitions->nparts; i++)
+		found |= bsearch(&partitions->oids[i], foreign->elements, list_length(foreign),
+						 sizeof(ListCell), oid_cmp) != NULL;
 	return found;
 }
 

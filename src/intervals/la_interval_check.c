@@ -11,12 +11,8 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_tablespace.h"
 #include "catalog/pg_type.h"
 #include "commands/tablespace.h"
-#include "miscadmin.h"
-#include "nodes/parsenodes.h"
-#include "utils/acl.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
@@ -61,25 +57,6 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 
 		(void) la_interval_grid_find(grid, &now);
 	}
-
-}
-
-/*
- * As the owner of the table.  Mirrors DefineRelation() in tablecmds.c.
- */
-static void
-check_tablespace(const char *name)
-{
-	Oid			tablespace = get_tablespace_oid(name, false);
-	AclResult	result = object_aclcheck(TableSpaceRelationId, tablespace,
-										 GetUserId(), ACL_CREATE);
-
-	if (tablespace == GLOBALTABLESPACE_OID)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("only shared relations can be placed in pg_global tablespace")));
-	if (tablespace != MyDatabaseTableSpace && result != ACLCHECK_OK)
-		aclcheck_error(result, OBJECT_TABLESPACE, name);
 }
 
 /*
@@ -106,7 +83,7 @@ la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *
 							 request.series, 0);
 	(void) la_partition_statement_storage(&request, name, &toast_options);
 	if (policy->tablespace != NULL)
-		check_tablespace(policy->tablespace);
+		la_partition_statement_check_tablespace(get_tablespace_oid(policy->tablespace, false));
 	if (policy->analyze_every != NULL &&
 		DatumGetInt32(DirectFunctionCall2(interval_cmp,
 										  IntervalPGetDatum(policy->analyze_every),

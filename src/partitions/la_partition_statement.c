@@ -25,11 +25,15 @@
 #include "access/reloptions.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_tablespace.h"
+#include "commands/tablespace.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "parser/parser.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
@@ -125,6 +129,27 @@ la_partition_statement_storage(const LaPartitionRequest *request,
 	*toast = transformRelOptions((Datum) 0, options, "toast", namespaces, true, false);
 	(void) heap_reloptions(RELKIND_TOASTVALUE, *toast, true);
 	return table;
+}
+
+/*
+ * May the user create tables in this tablespace?  InvalidOid is the database's.  Mirrors
+ * DefineRelation() in tablecmds.c.
+ */
+void
+la_partition_statement_check_tablespace(Oid tablespace)
+{
+	if (OidIsValid(tablespace) && tablespace != MyDatabaseTableSpace)
+	{
+		AclResult	result = object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(),
+											 ACL_CREATE);
+
+		if (result != ACLCHECK_OK)
+			aclcheck_error(result, OBJECT_TABLESPACE, get_tablespace_name(tablespace));
+	}
+	if (tablespace == GLOBALTABLESPACE_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("only shared relations can be placed in pg_global tablespace")));
 }
 
 /*

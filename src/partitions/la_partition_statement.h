@@ -18,6 +18,7 @@ extern CreateStmt *la_partition_statement_parse(const LaPartitionRequest *reques
 												char *text);
 extern Datum la_partition_statement_storage(const LaPartitionRequest *request,
 											const char *name, Datum *toast);
+extern void la_partition_statement_check_tablespace(Oid tablespace);
 extern void la_partition_statement_execute(const LaPartitionRequest *request,
 										   const char *name, int i);
 extern void la_partition_statement_begin_blame(ErrorContextCallback *callback,

@@ -23,7 +23,6 @@
 #include "catalog/heap.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_constraint.h"
-#include "catalog/pg_tablespace.h"
 #include "catalog/toasting.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
@@ -31,7 +30,6 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "rewrite/rewriteManip.h"
-#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -84,31 +82,18 @@ choose_namespace(Relation parent)
 }
 
 /*
- * The one that was asked for, or the parent's, or the session's.  Mirrors
- * DefineRelation() in tablecmds.c.
+ * The one that was asked for, or the parent's, or the session's.
  */
 static Oid
 choose_tablespace(const LaPartitionRequest *request, Relation parent)
 {
 	Oid			tablespace = parent->rd_rel->reltablespace;
-	AclResult	result;
 
 	if (request->tablespace != NULL)
 		tablespace = get_tablespace_oid(request->tablespace, false);
 	if (!OidIsValid(tablespace))
 		tablespace = GetDefaultTablespace(parent->rd_rel->relpersistence, false);
-	if (OidIsValid(tablespace) && tablespace != MyDatabaseTableSpace)
-	{
-		result = object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(),
-								 ACL_CREATE);
-		if (result != ACLCHECK_OK)
-			aclcheck_error(result, OBJECT_TABLESPACE,
-						   get_tablespace_name(tablespace));
-	}
-	if (tablespace == GLOBALTABLESPACE_OID)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("only shared relations can be placed in pg_global tablespace")));
+	la_partition_statement_check_tablespace(tablespace);
 	return tablespace;
 }
 

@@ -167,10 +167,3 @@ la_btree_kill_flush(LaDeadItems *dead, IndexScanDesc scan, BlockNumber page,
 	memcpy(position, saved, saved_size);
 	pfree(saved);
 }
-
-void
-la_btree_kill_free(LaDeadItems *dead)
-{
-	if (dead->items != NULL)
-		pfree(dead->items);
-}

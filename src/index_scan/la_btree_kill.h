@@ -36,6 +36,5 @@ extern void la_btree_kill_take_over(LaDeadItems *dead, IndexScanDesc scan);
 extern void la_btree_kill_hand_over(LaDeadItems *dead, IndexScanDesc scan);
 extern void la_btree_kill_flush(LaDeadItems *dead, IndexScanDesc scan,
 								BlockNumber page, XLogRecPtr lsn);
-extern void la_btree_kill_free(LaDeadItems *dead);
 
 #endif							/* LA_BTREE_KILL_H */

@@ -29,16 +29,6 @@
 #include "index_scan/la_leaf_queue.h"
 
 /*
- * Prepares an empty queue.  The context is that of the query.
- */
-void
-la_leaf_queue_init(LaLeafQueue *queue, MemoryContext context)
-{
-	memset(queue, 0, sizeof(LaLeafQueue));
-	queue->dead.context = context;
-}
-
-/*
  * Look-ahead starts where core stands.  What core has noted as dead on this
  * leaf is taken over, so that the leaf is flushed once.
  */
@@ -219,5 +209,6 @@ la_leaf_queue_reset(LaLeafQueue *queue, IndexScanDesc scan)
 void
 la_leaf_queue_free(LaLeafQueue *queue)
 {
-	la_btree_kill_free(&queue->dead);
+	if (queue->dead.items != NULL)
+		pfree(queue->dead.items);
 }

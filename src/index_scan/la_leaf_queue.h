@@ -55,7 +55,6 @@ typedef struct LaLeafQueue
 	LaDeadItems dead;			/* of the oldest leaf */
 } LaLeafQueue;
 
-extern void la_leaf_queue_init(LaLeafQueue *queue, MemoryContext context);
 extern void la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan);
 extern bool la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
 									  ScanDirection direction,

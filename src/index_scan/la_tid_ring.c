@@ -49,7 +49,7 @@ la_tid_ring_create(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 	ring->heap = GetHeapamTableAmRoutine();
 	la_ring_take(ring);
 	ring->is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
-	la_leaf_queue_init(&ring->leaves, context);
+	ring->leaves.dead.context = context;
 	ring->advice = la_advice_create(scan->heapRelation, context, &node->counters);
 	ring->advice->notes_passes = true;
 #ifdef LA_TEST

@@ -105,6 +105,9 @@ shadow_fetch_reset(IndexFetchTableData *base)
 	heap->index_fetch_reset(fetch->inner);
 }
 
+/*
+ * The end of the query, which frees the rest.
+ */
 static void
 shadow_fetch_end(IndexFetchTableData *base)
 {
@@ -113,11 +116,6 @@ shadow_fetch_end(IndexFetchTableData *base)
 	if (fetch->ring != NULL)
 		give_up_ring(fetch);
 	heap->index_fetch_end(fetch->inner);
-	if (fetch->peek != NULL)
-		la_index_peek_free(fetch->peek);
-	if (fetch->node != NULL)
-		fetch->node->state = NULL;
-	pfree(fetch);
 }
 
 /*

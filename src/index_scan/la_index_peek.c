@@ -53,14 +53,6 @@ la_index_peek_create(LaNode *node, IndexScanDesc scan)
 	return peek;
 }
 
-void
-la_index_peek_free(LaIndexPeek *peek)
-{
-	if (peek->advice != NULL)
-		la_advice_free(peek->advice);
-	pfree(peek);
-}
-
 /*
  * The scan has come to a leaf, or back to one.
  */

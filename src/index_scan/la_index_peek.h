@@ -16,7 +16,6 @@
 typedef struct LaIndexPeek LaIndexPeek;
 
 extern LaIndexPeek *la_index_peek_create(LaNode *node, IndexScanDesc scan);
-extern void la_index_peek_free(LaIndexPeek *peek);
 extern void la_index_peek(LaIndexPeek *peek, ScanDirection direction);
 
 #endif							/* LA_INDEX_PEEK_H */

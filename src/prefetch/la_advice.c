@@ -114,7 +114,12 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	if (la_gap_limit < 0 && !RelationUsesLocalBuffers(advice->relation))
 		advice->profile = la_profile_for_tablespace(advice->relation->rd_locator.spcOid);
 	memset(&advice->gaps, 0, sizeof(advice->gaps));
-	advice->gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
+	if (RelationUsesLocalBuffers(advice->relation))
+		la_range_planner_start(&advice->planner, 0, 1);
+	else
+		la_range_planner_start(&advice->planner,
+							   la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit,
+							   LA_MOST_REQUEST_BLOCKS);
 	la_advice_resume(advice);
 	for (int i = 0; i < LA_RECENT_BLOCKS; i++)
 		advice->recent[i] = InvalidBlockNumber;
@@ -128,12 +133,7 @@ la_advice_resume(LaAdvice *advice)
 {
 	advice->in_flight_first = 0;
 	advice->in_flight_count = 0;
-	if (RelationUsesLocalBuffers(advice->relation))
-		la_range_planner_start(&advice->planner, 0, 1);
-	else
-		la_range_planner_start(&advice->planner,
-							   advice->gap_limit,
-							   LA_MOST_REQUEST_BLOCKS);
+	advice->planner.open.nblocks = 0;
 }
 
 /*
@@ -198,10 +198,9 @@ learn_gap(LaAdvice *advice, BlockNumber block)
 	la_gap_count(&advice->gaps, (int64) block - advice->last_block);
 	if (advice->gaps.blocks < BLOCKS_PER_CHOICE)
 		return;
-	advice->gap_limit = la_gap_choose(&advice->gaps, LA_MOST_REQUEST_BLOCKS,
-									  advice->profile->iops,
-									  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
-	advice->planner.gap_limit = advice->gap_limit;
+	advice->planner.gap_limit = la_gap_choose(&advice->gaps, LA_MOST_REQUEST_BLOCKS,
+											  advice->profile->iops,
+											  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
 	memset(&advice->gaps, 0, sizeof(advice->gaps));
 }
 

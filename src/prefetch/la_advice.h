@@ -45,7 +45,6 @@ typedef struct LaAdvice
 	bool		kernel_leads;	/* the kernel reads ahead better, alone */
 
 	LaRangePlanner planner;
-	uint32		gap_limit;
 	const LaDeviceProfile *profile; /* to choose the gap limit by, or NULL */
 	LaGapCounts gaps;			/* since the last choice */
 	uint64		open_position;	/* of the first page of the open range */

@@ -373,7 +373,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	LaBuildKey	key;
 	LaScanResult result;
 	LaSort	   *sort;
-	LaSender   *sender;
+	LaOutput   *sender;
 
 	if (!la_build_key_init(&key, index))
 		elog(ERROR, "key of index \"%s\" is not what the leader saw",
@@ -389,7 +389,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	sender = la_build_sender_begin(queue, key.kind, &result);
 	if (sort->reason != LA_REASON_NONE)
 		la_build_collect_discard(sort);
-	la_build_drain(sort, la_build_sender_output(sender));
+	la_build_drain(sort, sender);
 	la_build_sender_end(sender);
 }
 

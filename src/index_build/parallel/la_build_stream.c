@@ -34,14 +34,14 @@ typedef struct StreamBatch
 
 #define BATCH_HEADER MAXALIGN(offsetof(StreamBatch, records))
 
-struct LaSender
+typedef struct LaSender
 {
 	LaOutput	output;			/* first, so that one is the other */
 	shm_mq_handle *queue;
 	LaRecordKind kind;
 	char	   *batch;			/* BATCH_SIZE bytes */
 	Size		used;
-};
+} LaSender;
 
 /*
  * The other process has gone.  A worker whose leader has failed is being told
@@ -127,9 +127,10 @@ sender_end_part(LaOutput *output)
 }
 
 /*
- * Begins to send.  Everything is allocated in the current context.
+ * Begins to send.  Returns the place where sorted entries go.  Everything is allocated in the
+ * current context.
  */
-LaSender *
+LaOutput *
 la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
 					  const LaScanResult *result)
 {
@@ -145,15 +146,6 @@ la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
 	sender->used = BATCH_HEADER;
 	((StreamBatch *) sender->batch)->part = -1;
 	send_bytes(sender, result, sizeof(LaScanResult), true);
-	return sender;
-}
-
-/*
- * The stream as the place where sorted entries go.
- */
-LaOutput *
-la_build_sender_output(LaSender *sender)
-{
 	return &sender->output;
 }
 
@@ -161,8 +153,10 @@ la_build_sender_output(LaSender *sender)
  * Tells the leader that there is no more.
  */
 void
-la_build_sender_end(LaSender *sender)
+la_build_sender_end(LaOutput *output)
 {
+	LaSender   *sender = (LaSender *) output;
+
 	((StreamBatch *) sender->batch)->part = LA_STREAM_END;
 	send_bytes(sender, sender->batch, BATCH_HEADER, true);
 }

@@ -25,8 +25,6 @@ typedef struct LaScanResult
 /* Part of a stream that has ended; before, it is 0 or 1. */
 #define LA_STREAM_END 2
 
-typedef struct LaSender LaSender;
-
 /* The receiving end. */
 typedef struct LaStream
 {
@@ -40,10 +38,9 @@ typedef struct LaStream
 	char	   *end;			/* of the batch in which it is */
 } LaStream;
 
-extern LaSender *la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
+extern LaOutput *la_build_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
 									   const LaScanResult *result);
-extern LaOutput *la_build_sender_output(LaSender *sender);
-extern void la_build_sender_end(LaSender *sender);
+extern void la_build_sender_end(LaOutput *output);
 extern bool la_build_stream_begin(LaStream *stream, shm_mq_handle *queue,
 								  LaRecordKind kind);
 extern void la_build_stream_receive(LaStream *stream);

@@ -25,11 +25,6 @@
 #include "la_feature.h"
 #include "la_reason.h"
 
-typedef struct LaExplainOptions
-{
-	bool		lookahead;
-} LaExplainOptions;
-
 static int	extension_id;
 
 /*
@@ -38,14 +33,14 @@ static int	extension_id;
 static void
 lookahead_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 {
-	LaExplainOptions *options = GetExplainExtensionState(es, extension_id);
+	bool	   *lookahead = GetExplainExtensionState(es, extension_id);
 
-	if (options == NULL)
+	if (lookahead == NULL)
 	{
-		options = palloc0_object(LaExplainOptions);
-		SetExplainExtensionState(es, extension_id, options);
+		lookahead = palloc_object(bool);
+		SetExplainExtensionState(es, extension_id, lookahead);
 	}
-	options->lookahead = defGetBoolean(opt);
+	*lookahead = defGetBoolean(opt);
 }
 
 /*
@@ -71,10 +66,9 @@ off_reason(LaFeature feature)
 static bool
 is_wanted(ExplainState *es)
 {
-	const LaExplainOptions *options;
+	const bool *lookahead = GetExplainExtensionState(es, extension_id);
 
-	options = GetExplainExtensionState(es, extension_id);
-	return options != NULL && options->lookahead;
+	return lookahead != NULL && *lookahead;
 }
 
 /*
@@ -188,9 +182,7 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 	LaNode	   *node;
 	LaFeature	feature;
 
-	if (!is_wanted(es))
-		return;
-	if (!la_methods_feature(planstate, &feature))
+	if (!is_wanted(es) || !la_methods_feature(planstate, &feature))
 		return;
 	node = la_registry_find(planstate);
 	if (node == NULL)

@@ -40,10 +40,64 @@ static TimestampTz session_reset = 0;
 /* Of its parallel workers. */
 static LaCounters worker_totals[LA_FEATURE_COUNT];
 
-static void move_node(LaFeatureTotals *totals, LaReason reason);
+/*
+ * All nodes of a feature, ours and those left to core.
+ */
+static uint64
+count_nodes(const LaFeatureTotals *totals)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < LA_REASON_COUNT; i++)
+		sum += totals->nodes[i];
+	return sum;
+}
+
 #ifdef LA_TEST
-static void write_counter_file(int code, Datum arg);
-static void append_counters(StringInfo line, LaFeature feature);
+static void
+append_counters(StringInfo line, LaFeature feature)
+{
+	const LaFeatureInfo *info = la_feature_info(feature);
+	const LaFeatureTotals *totals = &session_totals.features[feature];
+
+	appendStringInfo(line, "%s.nodes=" UINT64_FORMAT " ", info->name,
+					 count_nodes(totals));
+	for (int i = 0; i < LA_COUNTER_COUNT; i++)
+	{
+		if (la_counter_in(info->counters, i) &&
+			la_counter_table[i].column != NULL)
+			appendStringInfo(line, "%s.%s=" UINT64_FORMAT " ", info->name,
+							 la_counter_table[i].name,
+							 la_counter_value(&totals->counters, i));
+	}
+}
+
+/*
+ * before_shmem_exit callback: appends one line to
+ * pg_lookahead.test_counter_file, with index_scan.scans=1 and the like.  A
+ * single write() in append mode, so lines of backends that exit together do
+ * not mix.
+ */
+static void
+write_counter_file(int code, Datum arg)
+{
+	StringInfoData line;
+	int			fd;
+
+	if (la_test_counter_file == NULL || la_test_counter_file[0] == '\0')
+		return;
+
+	initStringInfo(&line);
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
+		append_counters(&line, f);
+	appendStringInfoChar(&line, '\n');
+	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
+	if (fd < 0 || write(fd, line.data, line.len) != line.len)
+		elog(LOG, "could not write counters to \"%s\": %m",
+			 la_test_counter_file);
+	if (fd >= 0)
+		close(fd);
+}
 #endif
 
 /*
@@ -75,6 +129,19 @@ la_stats_count(LaFeature feature, LaReason reason, bool in_slice)
 }
 
 /*
+ * A node of ours becomes one that is left to core.  Where the first count has been handed on or
+ * reset meanwhile, it stays.
+ */
+static void
+move_node(LaFeatureTotals *totals, LaReason reason)
+{
+	if (totals->nodes[LA_REASON_NONE] == 0)
+		return;
+	totals->nodes[LA_REASON_NONE]--;
+	totals->nodes[reason]++;
+}
+
+/*
  * A node that la_stats_count() has counted as ours is left to core after all.
  */
 void
@@ -88,18 +155,6 @@ la_stats_recount(LaFeature feature, LaReason reason, bool in_slice)
 	move_node(&session_totals.features[feature], reason);
 	if (pending != NULL)
 		move_node(&pending->features[feature], reason);
-}
-
-/*
- * Where the first count has been handed on or reset meanwhile, it stays.
- */
-static void
-move_node(LaFeatureTotals *totals, LaReason reason)
-{
-	if (totals->nodes[LA_REASON_NONE] == 0)
-		return;
-	totals->nodes[LA_REASON_NONE]--;
-	totals->nodes[reason]++;
 }
 
 /*
@@ -147,66 +202,6 @@ fetch_totals(LaTotals *totals, TimestampTz *since)
 	*since = session_reset != 0 ? session_reset : MyStartTimestamp;
 	return false;
 }
-
-/*
- * All nodes of a feature, ours and those left to core.
- */
-static uint64
-count_nodes(const LaFeatureTotals *totals)
-{
-	uint64		sum = 0;
-
-	for (int i = 0; i < LA_REASON_COUNT; i++)
-		sum += totals->nodes[i];
-	return sum;
-}
-
-#ifdef LA_TEST
-/*
- * before_shmem_exit callback: appends one line to
- * pg_lookahead.test_counter_file, with index_scan.scans=1 and the like.  A
- * single write() in append mode, so lines of backends that exit together do
- * not mix.
- */
-static void
-write_counter_file(int code, Datum arg)
-{
-	StringInfoData line;
-	int			fd;
-
-	if (la_test_counter_file == NULL || la_test_counter_file[0] == '\0')
-		return;
-
-	initStringInfo(&line);
-	for (int f = 0; f < LA_FEATURE_COUNT; f++)
-		append_counters(&line, f);
-	appendStringInfoChar(&line, '\n');
-	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
-	if (fd < 0 || write(fd, line.data, line.len) != line.len)
-		elog(LOG, "could not write counters to \"%s\": %m",
-			 la_test_counter_file);
-	if (fd >= 0)
-		close(fd);
-}
-
-static void
-append_counters(StringInfo line, LaFeature feature)
-{
-	const LaFeatureInfo *info = la_feature_info(feature);
-	const LaFeatureTotals *totals = &session_totals.features[feature];
-
-	appendStringInfo(line, "%s.nodes=" UINT64_FORMAT " ", info->name,
-					 count_nodes(totals));
-	for (int i = 0; i < LA_COUNTER_COUNT; i++)
-	{
-		if (la_counter_in(info->counters, i) &&
-			la_counter_table[i].column != NULL)
-			appendStringInfo(line, "%s.%s=" UINT64_FORMAT " ", info->name,
-							 la_counter_table[i].name,
-							 la_counter_value(&totals->counters, i));
-	}
-}
-#endif
 
 /* Columns of the view before the counters, behind them, and all. */
 #define COLUMNS_BEFORE 3

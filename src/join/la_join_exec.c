@@ -28,7 +28,6 @@
 #include "attach/la_attach.h"
 #include "attach/la_core_exec.h"
 #include "join/la_join_end.h"
-#include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
 #include "join/la_join_window.h"
 

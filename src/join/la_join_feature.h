@@ -16,6 +16,9 @@ extern const LaFeatureInfo la_nested_loop_feature;
 extern const LaFeatureInfo la_subplan_feature;
 extern const LaSetting la_join_settings[];
 
+extern const LaFeatureMethods la_nested_loop_methods;
+extern const LaFeatureMethods la_subplan_methods;
+
 extern LaVerdict la_join_classify(PlanState *planstate, const LaPlace *place);
 
 #endif							/* LA_JOIN_FEATURE_H */

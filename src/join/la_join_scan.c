@@ -27,7 +27,6 @@
 #include "join/la_join_feature.h"
 #include "join/la_join_outer.h"
 #include "join/la_join_scan_rows.h"
-#include "join/la_join_scan.h"
 #include "la_compat.h"
 
 static TupleTableSlot *run_scan(ScanState *scan, LaJoinScanRows *rows);

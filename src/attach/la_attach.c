@@ -420,6 +420,8 @@ la_attach_child(PlanState *planstate)
 void
 la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 {
+	LaQuery    *query;
+
 	run->query_desc = queryDesc;
 	run->bounded = count > 0;
 	if (run->bounded && fetched == queryDesc->estate)
@@ -430,8 +432,8 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 	else
 		memset(&run->misses, 0, sizeof(LaMisses));
 	run->outer = running;
-	if (run->bounded)
-		la_registry_note_bounded(queryDesc->estate);
+	if (run->bounded && (query = la_registry_find_query(queryDesc->estate)) != NULL)
+		query->bounded = true;
 	running = run;
 }
 

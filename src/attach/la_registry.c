@@ -129,18 +129,6 @@ la_registry_find_query(EState *estate)
 }
 
 /*
- * Of this query a number of rows is wanted now.
- */
-void
-la_registry_note_bounded(EState *estate)
-{
-	LaQuery    *query = la_registry_find_query(estate);
-
-	if (query != NULL)
-		query->bounded = true;
-}
-
-/*
  * Registers a plan node.  Returns NULL when it is registered already.
  */
 LaNode *

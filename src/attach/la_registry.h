@@ -84,7 +84,6 @@ typedef struct LaNode
 extern LaQuery *la_registry_add_query(EState *estate,
 									  void (*at_end) (LaQuery *query));
 extern LaQuery *la_registry_find_query(EState *estate);
-extern void la_registry_note_bounded(EState *estate);
 extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate,
 							   LaFeature feature);
 extern LaNode *la_registry_find(PlanState *planstate);

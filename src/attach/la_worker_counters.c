@@ -130,12 +130,8 @@ gather_exec(PlanState *planstate)
 	la_core_exec_change(planstate, gather_exec, gather->exec);
 
 	/* ExecGather() launches none without parallel mode. */
-	if (planstate->state->es_use_parallel_mode && !query->listening &&
-		la_worker_table_attached())
-	{
-		query->next_report = la_worker_table_next_number();
-		query->listening = true;
-	}
+	if (planstate->state->es_use_parallel_mode && !query->listening)
+		query->listening = la_worker_table_next_number(&query->next_report);
 
 	/* The first row can be the last thing that happens: an aggregate's. */
 	PG_TRY();
@@ -232,9 +228,8 @@ la_worker_counters_collect(LaQuery *query)
 	uint64		end;
 	slist_iter	iter;
 
-	if (!query->listening)
+	if (!query->listening || !la_worker_table_next_number(&end))
 		return;
-	end = la_worker_table_next_number();
 	node = slist_head_element(LaNode, link, &query->nodes);
 	while (query->next_report < end &&
 		   la_worker_table_read(&query->next_report, &report,

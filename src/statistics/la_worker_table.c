@@ -135,26 +135,18 @@ la_worker_table_attach(void)
 }
 
 /*
- * Has la_worker_table_attach() been successful in this process?
+ * The number that the next report will have.  False in a process whose table is not attached.  Must
+ * not throw.
  */
 bool
-la_worker_table_attached(void)
+la_worker_table_next_number(uint64 *number)
 {
-	return table != NULL;
-}
-
-/*
- * In a process whose table is attached: the number that the next report will have.  Must not throw.
- */
-uint64
-la_worker_table_next_number(void)
-{
-	uint64		count;
-
+	if (table == NULL)
+		return false;
 	LWLockAcquire(&table->lock, LW_SHARED);
-	count = table->count;
+	*number = table->count;
 	LWLockRelease(&table->lock);
-	return count;
+	return true;
 }
 
 /*

@@ -21,8 +21,7 @@ typedef struct LaWorkerReport
 } LaWorkerReport;
 
 extern bool la_worker_table_attach(void);
-extern bool la_worker_table_attached(void);
-extern uint64 la_worker_table_next_number(void);
+extern bool la_worker_table_next_number(uint64 *number);
 extern void la_worker_table_begin(void);
 extern void la_worker_table_append(const LaWorkerReport *report);
 extern void la_worker_table_end(void);

@@ -39,6 +39,11 @@ extern bool la_enabled;
 extern bool la_disable;
 
 #ifdef LA_TEST
+/* What all numbers have that are set by tests only. */
+#define LA_TEST_NUMBER(variable, low, high) \
+	.number = variable, .least = low, .most = high, \
+	.context = PGC_SUSET, .flags = GUC_NOT_IN_SAMPLE
+
 extern bool la_test_fail_self_check;
 extern bool la_test_fail_worker_table;
 extern char *la_test_counter_file;

@@ -94,11 +94,7 @@ const LaSetting la_late_settings[] = {
 		.name = "pg_lookahead.test_late_children",
 		.summary = "Sets the number of children from which on they start late.",
 		.detail = "-1 uses the default.",
-		.number = &test_late_children,
-		.least = -1,
-		.most = INT_MAX,
-		.context = PGC_SUSET,
-		.flags = GUC_NOT_IN_SAMPLE,
+		LA_TEST_NUMBER(&test_late_children, -1, INT_MAX),
 	},
 #endif
 	{0}

@@ -243,12 +243,9 @@ set_up(BitmapHeapScanState *node)
 static void
 take_over(BitmapHeapScanState *node, int64 reads)
 {
-	LaBitmapScan *state = find_state(node);
+	LaBitmapScan *state;
 
-	if (state != NULL)
-		return;
-	state = make_bitmap_scan(node);
-	if (state == NULL)
+	if (find_state(node) != NULL || (state = make_bitmap_scan(node)) == NULL)
 		return;
 
 	begin_bitmap(state, reads);

@@ -30,7 +30,6 @@
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
-#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "device/la_device_id.h"
@@ -65,8 +64,6 @@ forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue)
 	HASH_SEQ_STATUS status;
 	LaTablespaceProfile *entry;
 
-	if (tablespaces == NULL)
-		return;
 	hash_seq_init(&status, tablespaces);
 	while ((entry = hash_seq_search(&status)) != NULL)
 		entry->resolved = false;
@@ -125,14 +122,12 @@ find_profile(Oid tablespace)
 		tablespace = MyDatabaseTableSpace;
 	if (tablespaces == NULL)
 	{
-		HASHCTL		control = {0};
-		HTAB	   *made;
+		HASHCTL		control = {
+			.keysize = sizeof(Oid),.entrysize = sizeof(LaTablespaceProfile)
+		};
+		HTAB	   *made = hash_create("pg_lookahead device profiles", 8, &control,
+									   HASH_ELEM | HASH_BLOBS);
 
-		control.keysize = sizeof(Oid);
-		control.entrysize = sizeof(LaTablespaceProfile);
-		control.hcxt = TopMemoryContext;
-		made = hash_create("pg_lookahead device profiles", 8, &control,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespaces, (Datum) 0);
 		tablespaces = made;
 	}
@@ -140,9 +135,7 @@ find_profile(Oid tablespace)
 		forget_tablespaces((Datum) 0, TABLESPACEOID, 0);
 
 	entry = hash_search(tablespaces, &tablespace, HASH_ENTER, &found);
-	if (!found)
-		entry->resolved = false;
-	if (!entry->resolved)
+	if (!found || !entry->resolved)
 		resolve_tablespace(entry);
 	return entry;
 }

@@ -59,7 +59,8 @@ la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
 }
 
 /*
- * A batch for this table, in the current context; "line" as for la_insert_image_begin().
+ * A batch for this table, in the current context.  Its image keeps the lines of the input of rows
+ * when it is told where to find that of a row.
  */
 LaInsertBatch *
 la_insert_batch_begin(Relation table, const uint64 *line)
@@ -68,8 +69,10 @@ la_insert_batch_begin(Relation table, const uint64 *line)
 
 	la_insert_batch_retarget(batch, table);
 	batch->context = CurrentMemoryContext;
-	la_insert_image_begin(&batch->image,
-						  palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0), line);
+	la_insert_image_clear(&batch->image, palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0));
+	batch->image.line = line;
+	if (line != NULL)
+		batch->image.lines = palloc_array(uint64, MaxHeapTuplesPerPage);
 	return batch;
 }
 

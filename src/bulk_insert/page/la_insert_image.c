@@ -149,20 +149,6 @@ la_insert_image_clear(LaInsertImage *image, Page memory)
 }
 
 /*
- * An image of no rows on this page of memory.  It keeps their lines of the input, in the
- * current memory context, when it is told where to find that of a row.
- */
-void
-la_insert_image_begin(LaInsertImage *image, Page page, const uint64 *line)
-{
-	memset(image, 0, sizeof(*image));
-	la_insert_image_clear(image, page);
-	image->line = line;
-	if (line != NULL)
-		image->lines = palloc_array(uint64, MaxHeapTuplesPerPage);
-}
-
-/*
  * Is there room for a row?  On an empty page there always is, whatever the
  * fillfactor.
  */

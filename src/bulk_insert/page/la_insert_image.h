@@ -47,8 +47,6 @@ extern bool la_insert_row_is_short(const TupleTableSlot *slot);
 extern bool la_insert_row_measure(LaInsertRow *row, TupleTableSlot *slot);
 extern bool la_insert_row_form(const LaInsertRow *row, HeapTupleHeader place);
 
-extern void la_insert_image_begin(LaInsertImage *image, Page page,
-								  const uint64 *line);
 extern LaInsertRoom la_insert_image_add(LaInsertImage *image, Size spare,
 										TupleTableSlot *slot);
 extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,

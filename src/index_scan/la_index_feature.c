@@ -15,7 +15,7 @@
 #include "index_scan/la_index_feature.h"
 #include "la_counters.h"
 
-bool		la_enable_index_prefetch = true;
+static bool enable_index_prefetch = true;
 
 #ifdef LA_TEST
 int			la_test_depth = 0;
@@ -25,7 +25,7 @@ int			la_test_stop_seed = 0;
 
 const LaFeatureInfo la_index_scan_feature = {
 	.name = "index_scan",
-	.enabled = &la_enable_index_prefetch,
+	.enabled = &enable_index_prefetch,
 	.counters = LA_SCAN_COUNTERS,
 	.explained = LA_SCAN_COUNTERS,
 };
@@ -34,7 +34,7 @@ const LaSetting la_index_settings[] = {
 	{
 		.name = "pg_lookahead.enable_index_prefetch",
 		.summary = "Enables prefetching of table pages by index scans.",
-		.flag = &la_enable_index_prefetch,
+		.flag = &enable_index_prefetch,
 		.context = PGC_USERSET,
 		.flags = GUC_EXPLAIN,
 	},

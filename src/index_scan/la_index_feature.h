@@ -20,7 +20,6 @@
 
 extern const LaFeatureInfo la_index_scan_feature;
 extern const LaSetting la_index_settings[];
-extern bool la_enable_index_prefetch;
 
 #ifdef LA_TEST
 extern int	la_test_depth;

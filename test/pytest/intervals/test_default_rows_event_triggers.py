@@ -34,9 +34,10 @@ _STATEMENTS = """
     CREATE FUNCTION s.same(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN k; END';
     ALTER TABLE s.p ADD CHECK (s.same(0) = 0);
     CREATE TRIGGER u BEFORE UPDATE ON s.p FOR EACH ROW EXECUTE FUNCTION s.change()"""
-_COMPUTED = "SELECT count(*) FROM pg_locks WHERE objid = 2 AND mode = 'ShareLock' AND granted"
+_MADE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 3"
 
-# What an event trigger does to a new table: a trigger of its own would change rows.
+# What an event trigger does to a new table, and takes advisory lock 3 after it: a trigger of its
+# own would change rows.
 _CHANGES = {
     "trigger": "CREATE TRIGGER t BEFORE INSERT ON s.p_0 FOR EACH ROW EXECUTE FUNCTION s.change()",
     "unlogged": "ALTER TABLE s.p_0 SET UNLOGGED",
@@ -47,7 +48,8 @@ _CHANGING = """
     CREATE FUNCTION s.change() RETURNS trigger LANGUAGE plpgsql AS
         $$BEGIN NEW.t := 'changed'; RETURN NEW; END$$;
     CREATE FOREIGN DATA WRAPPER nowhere; CREATE SERVER elsewhere FOREIGN DATA WRAPPER nowhere;
-    CREATE FUNCTION s.made() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN {}; END$$"""
+    CREATE FUNCTION s.made() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN {};
+        PERFORM pg_advisory_lock_shared(3); END$$"""
 
 
 @pytest.fixture
@@ -136,9 +138,7 @@ def test_one_that_is_there_for_a_moment(
             wait_until(lambda: scalar(session, STALLED), "rows are deleted")
             _create(session, "ddl_command_end WHEN TAG IN ('CREATE TABLE')")
             other.execute("SELECT pg_advisory_unlock(2)")
-            wait_until(
-                lambda: moving.done() or scalar(session, _COMPUTED), "the partition is created"
-            )
+            wait_until(lambda: moving.done() or scalar(session, _MADE), "the partition is created")
             session.execute("DROP EVENT TRIGGER made; SELECT pg_advisory_unlock(1)")
             assert "while new partitions are changed" in moving.result(100)
     session.execute("DROP FOREIGN DATA WRAPPER nowhere CASCADE")

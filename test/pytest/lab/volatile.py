@@ -47,6 +47,10 @@ VOLATILE = """
     CREATE TABLE v.felt (t v.twin, ts v.twin[], m v.mood, ms v.mood[], n v.tone);
     CREATE FUNCTION v.feel(OUT m v.mood, OUT t v.twin) STABLE LANGUAGE plpgsql
         AS $$ BEGIN m := 'a'; END $$;
+    CREATE AGGREGATE v.glue(v.tone) (SFUNC = textanycat, STYPE = text, INITCOND = '');
+    CREATE TABLE v.records (r v.record, d v.checked);
+    CREATE FUNCTION v.two(OUT d v.checked, OUT n int) STABLE LANGUAGE sql
+        AS 'SELECT d, 1 FROM v.records OFFSET 0';
     CREATE FUNCTION v.compare(int, int) RETURNS int LANGUAGE plpgsql
         AS $$ BEGIN RETURN btint4cmp($1, $2); END $$;
     CREATE OPERATOR CLASS v.inverted FOR TYPE int[] USING gin AS OPERATOR 1 && (anyarray, anyarray),

@@ -10,9 +10,10 @@ server (guarded_connection.py).
 Which volatile functions a statement would call neither EXPLAIN's text nor pg_depend tell: the one
 leaves expressions out (the rows of VALUES), the other knows no functions of the server's own. The
 plan's tree has them all, with views, policies and inlined functions put in their place, and
-`debug_print_plan` makes the server send it. Types are followed to the domains in them and these to
-their checks, and to the operator classes that users have made for them; aggregates to their parts.
-What a function calls out of the server's sight is not known: its declared volatility is believed.
+`debug_print_plan` makes the server send it. Types of values that are made are followed to the
+domains in them and these to their checks, and to the operator classes that users have made for
+them; aggregates to their parts. What a function calls out of the server's sight is not known: its
+declared volatility is believed.
 """
 
 import re
@@ -51,8 +52,8 @@ _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
 _TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
 # Of values that are made; what is read or handed on has been checked when it was. What a record is
-# made of is known of its parts only.
-_RECORD = 2249
+# made of is known of its parts only; jsonb_populate_record_valid() returns none of what it makes.
+_RECORD, _POPULATE_VALID = 2249, 6338
 _MADE = re.compile(r":(?!vartype|paramtype|aggargtypes)\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
 _CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
@@ -126,15 +127,16 @@ _VOLATILE = f"""{_PARTS},
         UNION SELECT oprcode FROM pg_catalog.pg_amop
               JOIN pg_catalog.pg_operator o ON o.oid = amopopr
               JOIN part ON part.oid IN (amoplefttype, amoprighttype)
-              WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)
-        UNION SELECT castfunc FROM pg_catalog.pg_cast
+              WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)),
+    cast_to AS (
+        SELECT castfunc AS oid FROM pg_catalog.pg_cast
               JOIN pg_catalog.pg_type source ON source.oid = castsource
               JOIN part ON part.oid = castsource WHERE source.typtype <> 'd' AND CASE casttarget
                   WHEN 114 THEN castsource >= 16384 AND source.typtype <> 'c'
                   WHEN 25 THEN ARRAY[1285, 1290, 2003, 2004]::pg_catalog.oid[]
-                       && %(functions)s::pg_catalog.oid[] END)
+                       && ARRAY(SELECT oid FROM called) END)
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
-    WHERE oid IN (SELECT oid FROM called)
+    WHERE oid IN (SELECT oid FROM called UNION SELECT oid FROM cast_to)
       AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""
 
 
@@ -295,10 +297,13 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
             "--allow-volatile executes it whatever it calls.",
         )
     seen: set[int] = set()
-    made_of = _TYPES if _RECORD in _numbers(_TYPES, texts) else _MADE
+    is_valid_asked = _POPULATE_VALID in _numbers(_FUNCTION, texts)
+    has_record = is_valid_asked or _RECORD in _numbers(_TYPES, texts)
+    made_of = _TYPES if has_record else _MADE
     while types := _numbers(made_of, texts) - seen:
         seen |= types
-        made = {"types": list(types), "functions": []}
+        functions = list(_numbers(_FUNCTION, texts)) if has_record else []
+        made = {"types": list(types), "functions": functions}
         texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, made)]
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),

@@ -328,6 +328,10 @@ def _served(server: Server) -> list[str]:
     """Scans as plans have shown them, the rest as far as settings tell."""
     found = [kind for kind, reason in server.scans.items() if reason is None]
     on = {name for name, value in server.settings.items() if value not in ("off", "0")}
+    if server.in_recovery:  # nothing is built or inserted there
+        on -= {f"{LIBRARY}.enable_index_build", f"{LIBRARY}.enable_bulk_insert"}
+    if "direct I/O" in server.scans.values():
+        on.discard(f"{LIBRARY}.enable_join_prefetch")
     if f"{LIBRARY}.enabled" in on and f"{LIBRARY}.disable" not in on:
         found += [what for what, needed in _BESIDE_SCANS.items() if needed <= on]
     return found

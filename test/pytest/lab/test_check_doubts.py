@@ -48,6 +48,7 @@ _TABLES = """
     CREATE TABLE secured (id int);
     ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
     CREATE ROLE clerk; GRANT INSERT ON secured TO clerk; CREATE VIEW shown AS TABLE kinds;
+    CREATE TABLE clerks (id int); ALTER TABLE clerks OWNER TO clerk;
 """
 _LOCALES = """
     CREATE TABLE locales AS SELECT id AS number, id::text COLLATE "th-x-icu" AS thai,
@@ -274,6 +275,14 @@ def test_a_read_only_transaction_reindexes(server: WatchedServer) -> None:
         connection.execute("SET default_transaction_read_only = on; REINDEX TABLE big")
 
 
+def test_roles_that_may_not_be_listed(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute("REVOKE SELECT ON pg_roles FROM PUBLIC")
+        outcome = _check(server, "COPY made FROM '/x'", "role=clerk")
+        connection.execute("GRANT SELECT ON pg_roles TO PUBLIC")
+    assert "this role has no privileges of pg_read_server_files" in outcome.stderr
+
+
 def test_little_memory_for_a_build(server: WatchedServer) -> None:
     outcome = _check(server, "CREATE INDEX ON kinds (name)", "maintenance_work_mem=1MB")
     assert outcome.stdout.startswith("NO: index builds are left to PostgreSQL: maintenance_work")
@@ -287,6 +296,7 @@ def test_little_memory_for_a_build(server: WatchedServer) -> None:
         ("CREATE INDEX keys ON kinds (name)", "", "there is a keys already"),
         ("CREATE INDEX CONCURRENTLY ON par (b)", "", "par is partitioned, and CONCURRENTLY"),
         ("CREATE INDEX ON kinds (name)", "role=clerk", "this role does not own kinds"),
+        ("CREATE INDEX ON clerks (id)", "role=clerk", "this role may not CREATE in the schema of "),
         ("ALTER TABLE kinds ADD UNIQUE (nope)", "", "kinds has no column nope"),
         ("ALTER TABLE kinds ADD CONSTRAINT keys UNIQUE (name)", "", "there is a keys already"),
         ("COPY made (id, nope) FROM STDIN", "", 'column "nope" of relation "made" does not exist'),

@@ -57,7 +57,20 @@ class _Server:
         elif "regclass" in query and values and isinstance(values[0], str):
             self.asked, found = values[0], [(1,)]
         elif "relkind" in query:
-            known = (self.kind, self.rows, False, False, 2, "", False, True, True, False, False)
+            known = (
+                self.kind,
+                self.rows,
+                False,
+                False,
+                2,
+                "",
+                False,
+                True,
+                True,
+                True,
+                False,
+                False,
+            )
             found = [] if self.rows is None else [known]
         elif "loaded_modules" in query:
             found = [("pg_lookahead", None)]
@@ -80,6 +93,7 @@ class _Server:
         ("ALTER TABLE t ADD PRIMARY KEY (k)", "t"),
         ('alter table only"a" . t*add constraint"c"unique(k, "b)")', '"a" . t'),
         ("ALTER TABLE IF EXISTS t ADD UNIQUE NULLS NOT DISTINCT (k) INCLUDE (b)", "t"),
+        ("ALTER TABLE t ADD UNIQUE (k, b) WITH (fillfactor = 90) DEFERRABLE ;", "t"),
         ("REINDEX(VERBOSE)TABLE CONCURRENTLY t ; ", "t"),
         ('REINDEX INDEX"i"', '"i"'),
         ('COPY"t"FROM STDIN', '"t"'),
@@ -109,6 +123,8 @@ def test_commands_that_are_told_by_their_words(statement: str, table: str) -> No
         "ALTER TABLE t ADD PRIMARY KEY (k, b WITHOUT OVERLAPS)",
         "ALTER TABLE t ADD PRIMARY KEY USING INDEX i",
         "ALTER TABLE t ADD CONSTRAINT unique_k CHECK (k > 0)",
+        "ALTER TABLE t ADD UNIQUE (k), ADD PRIMARY KEY (b)",
+        "ALTER TABLE t ADD UNIQUE (k) INCLUDE (b), ADD COLUMN k serial",
         "SELECT 1",
     ],
 )
@@ -175,6 +191,7 @@ def test_a_parameter_is_none_within_a_name() -> None:
         ("vacuum(verbose, full) t", "unknown"),
         ("VACUUM FULL", "unknown"),
         ("ALTER TABLE t ALTER a TYPE int8", "unknown"),
+        ('CREATE INDEX i ON U&"t" (k)', "unknown"),
     ],
 )
 def test_what_has_no_plan(statement: str, verdict: str) -> None:

@@ -119,14 +119,15 @@ def test_settings_that_fight_each_other() -> None:
     assert said.count("pg_lookahead.enabled is off") == 1
 
 
-def _served(**settings: str) -> str:
-    """What is served besides index scans."""
+def _served(*, in_recovery: bool = False, hindrance: str | None = None, **settings: str) -> str:
+    """What is served besides index scans; bitmap scans are not, where something hinders them."""
     known = {"pg_lookahead.enabled": "on", "pg_lookahead.disable": "off", **_SERVER.settings}
     for name in ("join_prefetch", "index_build", "bulk_insert"):
         known[f"pg_lookahead.enable_{name}"] = settings.pop(name, "on")
     known["max_parallel_maintenance_workers"] = settings.pop("workers", "2")
     known |= {f"pg_lookahead.{name}": value for name, value in settings.items()}
-    server = replace(_SERVER, settings=known, scans={"index scans": None})
+    scans = {"index scans": None} | ({"bitmap scans": hindrance} if hindrance else {})
+    server = replace(_SERVER, settings=known, scans=scans, in_recovery=in_recovery)
     (text,) = (text for text in _said(server) if " serves " in text)
     return text.removeprefix("ok: pg_lookahead serves index scans")
 
@@ -136,6 +137,8 @@ def test_what_is_served_besides_scans() -> None:
     assert _served(join_prefetch="off") == ", index builds, inserts"
     assert _served(workers="0", bulk_insert="off") == ", nested loops"
     assert _served(enabled="off") == _served(disable="on") == ""
+    assert _served(in_recovery=True) == ", nested loops"
+    assert _served(hindrance="direct I/O") == ", index builds, inserts"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ _SETTINGS = """
                    'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
                    'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers',
                    'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')
-    UNION ALL SELECT rolname, pg_catalog.pg_has_role(oid, 'USAGE') FROM pg_catalog.pg_roles
-    WHERE rolname IN ('pg_read_server_files', 'pg_execute_server_program')"""
+    UNION ALL SELECT role, pg_catalog.pg_has_role(role, 'USAGE')
+    FROM pg_catalog.unnest(ARRAY['pg_read_server_files', 'pg_execute_server_program']
+                           ::pg_catalog.name[]) AS role"""
 
 
 def switches_of(connection: GuardedConnection) -> Switches:

@@ -41,12 +41,14 @@ _CREATE_INDEX = re.compile(
     r"(?=[,)]))?",
     _FLAGS,
 )
+_INSIDE = r'(?:"[^"]*"|[^()"])*+'
 # The index of a constraint, but for a temporal one's, which is no btree.
 _ADD_KEY = re.compile(
     rf"\A\s*alter\s+table{END}\s*(?:if\s+exists{END}\s*)?(?P<only>only{END}\s*)?{_TABLE}"
     rf"(?:\*\s*)?add{END}\s*(?:constraint{END}\s*(?P<index>{NAME})\s*)?"
     rf"(?:primary\s+key|unique(?:\s+nulls\s+(?:not\s+)?distinct)?)\s*"
-    rf"(?=\((?![^()]*\soverlaps\s*\)))",
+    # One subcommand: a second one may make other indexes, or the column.
+    rf'(?=\((?![^()]*\soverlaps\s*\)){_INSIDE}\)(?:"[^"]*"|[^(),"]|\({_INSIDE}\))*+\Z)',
     _FLAGS,
 )
 _AS_INDEX = r"CREATE UNIQUE INDEX \g<index> ON \g<only>\g<table> "
@@ -63,8 +65,8 @@ _COPY = re.compile(
 )
 # What has no plan, and may execute queries or build indexes.
 _HAS_INSIDE = re.compile(
-    r"\s*(?:alter\s+(?:table|materialized)|call|cluster|copy|do|explain|fetch|move|"
-    rf"prepare(?!\s+transaction)|refresh|reindex|vacuum\s*(?:\([^)]*)?full){END}",
+    r"\s*(?:alter\s+(?:table|materialized)|call|cluster|copy|create\s+(?:unique\s+)?index|do|"
+    rf"explain|fetch|move|prepare(?!\s+transaction)|refresh|reindex|vacuum\s*(?:\([^)]*)?full){END}",
     _FLAGS,
 )
 _BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
@@ -123,6 +125,7 @@ _FACTS = f"""
                     FILTER (WHERE leaf.oid <> named.oid), ''),
            named.oid < 12000 OR named.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
            pg_catalog.pg_has_role(named.relowner, 'USAGE'),
+           pg_catalog.has_schema_privilege(named.relnamespace, 'CREATE'),
            pg_catalog.bool_and(pg_catalog.has_table_privilege(
                coalesce(own.indrelid, named.oid), 'MAINTAIN')),
            pg_catalog.row_security_active(named.oid),
@@ -158,8 +161,8 @@ class _Table:
     where an index is made that of its first column; `part_kinds` are those of partitions.
     `is_doubtful` is one with rules, which EXPLAIN of an INSERT follows and COPY does not, or of
     which a row may call a user's function, be it of a type, beside the table's own triggers.
-    `has_index` says that the name of an index to be made is taken, `is_maintained` that this role
-    may REINDEX.
+    `has_index` says that the name of an index to be made is taken, `may_create` that this role may
+    make one in the table's schema, `is_maintained` that it may REINDEX.
     """
 
     name: str
@@ -170,6 +173,7 @@ class _Table:
     part_kinds: str
     is_catalog: bool
     is_owned: bool
+    may_create: bool
     is_maintained: bool
     has_row_security: bool
     is_doubtful: bool
@@ -250,6 +254,8 @@ def _refusal(table: _Table, match: re.Match[str], switches: Mapping[str, Any]) -
         return f"{table.name} is no table with indexes"
     if not table.is_owned:
         return f"this role does not own {table.name}"
+    if not table.may_create:
+        return f"this role may not CREATE in the schema of {table.name}"
     if table.has_index:
         return f"there is a {one_line(match['index'])} already"
     if match["concurrently"] and table.kind == "p":

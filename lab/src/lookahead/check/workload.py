@@ -9,6 +9,7 @@ planned with the rights of the one that connects; unless both are superusers, wh
 anyway.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,8 @@ _OF_A_LIST = "its list of values is kept as one value: check it with the values"
 # in it. Arbitrary.
 _MORE, _FEW = 4, 16
 _SHOWN_LETTERS = 72
+# A value's place that the grammar or a type has none for.
+_OF_VALUE = re.compile(r"[ \"]\$[0-9]")
 _GAINS = ("yes", "when cold")
 _OF_ANOTHER = "planning it could call its role's functions with your rights: run this as that role"
 
@@ -122,7 +125,8 @@ def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tu
     except LabError as error:
         # Such as a type that no parameter can have, a table that is gone, or a limit of the role.
         reason = one_line(error.message.partition("\n")[0])
-        return "unknown", f"{reason}: check it with the values" if "$" in reason else reason
+        way = ": check it with the values" if _OF_VALUE.search(reason) else ""
+        return "unknown", f"{reason}{way}"
     pages = advice.most_pages
     if advice.verdict == "little" and pages is not None and reads_each > _MORE * max(pages, _FEW):
         return "unknown", (

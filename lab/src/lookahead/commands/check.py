@@ -94,7 +94,7 @@ def check(context: CommandContext, /, **options: Any) -> None:
     The first line says YES, WHEN COLD, LITTLE, NO or DON'T KNOW, and why. Then come the scans of
     the plan: what the library would do, or why the scan stays with PostgreSQL; and how many pages
     of the table it reads, to within a factor of 2, or that this does not follow from the
-    statistics. CREATE INDEX, REINDEX and COPY have a first line only. A statement with parameters
+    statistics. Commands that have no plan have a first line only. A statement with parameters
     ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
     planning it, for a minute at most, can call functions declared immutable or stable, and those of
     operators: its own, and those in the views, indexes, policies and defaults of its tables. A
@@ -111,9 +111,9 @@ def check(context: CommandContext, /, **options: Any) -> None:
     Exit status: 0 whatever the verdict; 1 the execution failed, the planning or a query of the
     command's own was ended, the connection was lost, or the time limit came before the first pair
     was complete; 2 wrong options, the server refuses the statement, or it was to be measured and
-    writes, calls volatile functions, reads foreign tables or has parameters; 3 no connection, no
-    library, or no way to empty caches; 5 the rows with the library differ from those without; 130
-    interrupted.
+    writes, is no query, calls volatile functions, reads foreign tables or has parameters; 3 no
+    connection, no library, or no way to empty caches; 5 the rows with the library differ from
+    those without; 130 interrupted.
     """
     dsn, as_json, plan = options["dsn"] or "", options["as_json"], _measure_plan(options)
     if options["top"] is not None:

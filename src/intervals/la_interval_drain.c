@@ -48,7 +48,6 @@
 #include "intervals/la_interval_drain_rows.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
-#include "la_sql_function.h"
 #include "partitions/la_partition_references.h"
 
 /* How often a range is tried while others are in the way.  Arbitrary. */
@@ -150,21 +149,14 @@ ends_call(const LaDrain *call, const ErrorData *error, int ranges)
 
 /*
  * Waits for those who use the table that could not be locked, with no other lock but that of
- * having read the policy: core has an autovacuum give way to whoever waits for longer than
- * deadlock_timeout, unless lock_timeout ends before.  Not much longer, since others wait behind
- * us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.
- * Relies on ProcSleep() in proc.c.
+ * having read the policy.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	const LaDrain *call = run->arg;
 
-	la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, Min(2 * (int64) DeadlockTimeout, INT_MAX)));
-	PopActiveSnapshot();
-	InvalidateCatalogSnapshot();
-	LockRelationOid(call->awaited, call->mode);
-	PushActiveSnapshot(GetTransactionSnapshot());
+	la_interval_run_let_go(call->awaited, call->mode);
 }
 
 /*

@@ -14,12 +14,12 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_maintenance.h"
@@ -37,65 +37,76 @@ list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_create_find_missing(&run->wanted, policy, run->now);
 }
 
-static void
-create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
+/*
+ * The tables with foreign keys to this one that core locks: no partitions of them.  Relies on
+ * CloneFkReferenced() and DetachPartitionFinalize() in tablecmds.c.
+ */
+static List *
+list_referencing(Oid parent)
 {
-	if (!run->is_superseded)
-		la_interval_create_batch(&run->wanted, policy);
+	List	   *all = la_partition_references_to(parent);
+	List	   *referencing = NIL;
+
+	foreach_oid(table, all)
+	{
+		if (!get_rel_relispartition(table) ||
+			!list_member_oid(all, get_partition_parent(table, true)))
+			referencing = lappend_oid(referencing, table);
+	}
+	return referencing;
 }
 
 /*
- * The tables that core locks behind this one in the strongest mode: of those that reference it
- * no partitions.  Relies on CloneFkReferenced() and CloneFkReferencing() in tablecmds.c.
+ * Locks what core does in the end, some of it behind work that takes long: the default partition
+ * is searched for rows.  Relies on DefineRelation() and CloneFkReferencing() in tablecmds.c.
+ */
+static void
+create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			default_partition;
+
+	if (run->is_superseded)
+		return;
+	default_partition = get_default_partition_oid(run->parent);
+	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
+		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
+	la_interval_run_lock(run, list_concat(la_partition_references_of(run->parent),
+										  list_referencing(run->parent)),
+						 ShareRowExclusiveLock);
+	la_interval_create_batch(&run->wanted, policy);
+}
+
+/*
+ * The tables that are locked beside this one, or to detach a partition that is marked: then
+ * that, too, where an autovacuum can have begun.
  */
 static List *
-list_others(Oid parent)
+list_others(const LaIntervalRun *run)
 {
-	Oid			default_partition = get_default_partition_oid(parent);
-	List	   *referencing = la_partition_references_to(parent);
-	List	   *others = list_copy(la_partition_references_of(parent));
+	Oid			default_partition = get_default_partition_oid(run->parent);
+	List	   *others;
 
-	foreach_oid(table, referencing)
-	{
-		if (!get_rel_relispartition(table) ||
-			!list_member_oid(referencing, get_partition_parent(table, true)))
-			others = lappend_oid(others, table);
-	}
+	if (run->retired == LA_INTERVAL_MARKED)
+		return list_concat(la_partition_references_of(run->partition),
+						   find_all_inheritors(run->partition, NoLock, NULL));
+	others = list_concat(la_partition_references_of(run->parent), list_referencing(run->parent));
 	return OidIsValid(default_partition) ? lappend_oid(others, default_partition) : others;
 }
 
 /*
- * Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.
+ * Who has one of these, and waits for another or for the table, would be the victim of a
+ * deadlock, since he has waited for longer: so each is waited for shortly then
+ * (la_interval_run.c).  Here they are awaited in a mode that readers and writers do not meet, so
+ * that an autovacuum gives way.
  */
 static void
 await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	List	   *others = list_others(run->parent);
-
-	PopActiveSnapshot();
-	foreach_oid(table, others)
+	foreach_oid(table, list_others(run))
 	{
-		InvalidateCatalogSnapshot();
-		LockRelationOid(table, ShareUpdateExclusiveLock);
+		la_interval_run_let_go(table, ShareUpdateExclusiveLock);
 		UnlockRelationOid(table, ShareUpdateExclusiveLock);
 	}
-	PushActiveSnapshot(GetTransactionSnapshot());
-}
-
-/*
- * Behind the table the default partition is locked, and those at the other ends of foreign
- * keys.  Who has one of them, and waits for the table, would be the victim of a deadlock, since
- * he has waited for longer: so each is waited for shortly then (la_interval_run.c).  Here they
- * are awaited in a mode that readers and writers do not meet, so that an autovacuum gives way.
- * Returns whether that is so.
- */
-static bool
-others_are_free(LaIntervalRun *run)
-{
-	if (la_interval_run_step(run, await_others, NoLock))
-		return true;
-	run->is_locked_out = true;
-	return false;
 }
 
 /*
@@ -118,7 +129,7 @@ create_missing(LaIntervalRun *run)
 		bool		was_together = wanted->batch > 1;
 
 		CHECK_FOR_INTERRUPTS();
-		if ((wanted->lock != AccessExclusiveLock || others_are_free(run)) &&
+		if (la_interval_run_step(run, await_others, NoLock) &&
 			la_interval_run_step(run, create_next, wanted->lock))
 			continue;
 		if (!la_interval_create_pass_over(wanted, run->error))
@@ -259,6 +270,8 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (may_drop)
 		check_row(run);
 	drops = may_drop && is_still_old(run, policy);
+	la_interval_run_lock(run, la_partition_references_of(partition),
+						 la_interval_retire_lock_of_references(drops));
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
 		error = la_interval_try(drop_partition, &partition);
@@ -286,7 +299,8 @@ finish_pending(LaIntervalRun *run)
 		note_retiring(run, run->error);
 		return false;
 	}
-	return retire_step(run, look_before_drop, NoLock) &&
+	return retire_step(run, await_others, NoLock) &&
+		retire_step(run, look_before_drop, NoLock) &&
 		retire_step(run, retire_finish, ShareUpdateExclusiveLock);
 }
 
@@ -347,25 +361,29 @@ check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Takes out what cannot be marked.  The parent is locked.
+ * Takes out what cannot be marked.  The parent is locked.  Core reads tables that reference the
+ * partition, and then locks them in the strongest mode; readers of both that had come meanwhile
+ * would wait for us, and we for them.
  */
 static void
 retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition;
+	List	   *tables;
 
 	if (run->is_superseded)
 		return;
 	default_partition = get_default_partition_oid(run->parent);
-	if (OidIsValid(default_partition))
-		LockRelationOid(default_partition, AccessExclusiveLock);
-	LockRelationOid(run->partition, AccessExclusiveLock);
+	tables = OidIsValid(default_partition) ? list_make1_oid(default_partition) : NIL;
+	tables = list_concat(lappend_oid(tables, run->partition), list_referencing(run->parent));
+	la_interval_run_lock(run, tables, AccessExclusiveLock);
+	la_interval_run_lock(run, la_partition_references_of(run->partition),
+						 la_interval_retire_lock_of_references(policy->drops));
 	la_interval_run_snapshot();
 	check_row(run);
 	if (!is_still_old(run, policy))
 		return;
-	if (policy->drops)
-		la_interval_retire_lock(run->partition, true);
+	la_interval_retire_lock(run->partition, policy->drops);
 	la_interval_retire_detach(run->parent, run->partition);
 	if (policy->drops)
 		la_interval_retire_drop(run->partition);
@@ -390,11 +408,8 @@ retire_partition(LaIntervalRun *run)
 		case LA_INTERVAL_TO_BE_LOCKED:
 			if (!retire_step(run, check_free, NoLock))
 				return true;
-			if (!others_are_free(run))
-			{
-				note_retiring(run, run->error);
+			if (!retire_step(run, await_others, NoLock))
 				return false;
-			}
 			return retire_step(run, retire_locked, AccessExclusiveLock) ||
 				!run->is_locked_out;
 		case LA_INTERVAL_BUSY:

@@ -125,8 +125,8 @@ check_schema(Oid relation)
  * The lock that tables are to have which the partition references: core makes triggers there
  * when it is detached, and drops them with it.
  */
-static LOCKMODE
-lock_of_references(bool drops)
+LOCKMODE
+la_interval_retire_lock_of_references(bool drops)
 {
 	return drops ? AccessExclusiveLock : ShareRowExclusiveLock;
 }
@@ -137,7 +137,7 @@ lock_of_references(bool drops)
 static void
 check_references(Oid partition, bool drops)
 {
-	LOCKMODE	lock = lock_of_references(drops);
+	LOCKMODE	lock = la_interval_retire_lock_of_references(drops);
 
 	foreach_oid(table, la_partition_references_of(partition))
 	{
@@ -337,13 +337,11 @@ la_interval_retire_lock(Oid partition, bool drops)
 
 /*
  * Detaches a partition that is marked, when whoever knew it has been waited for.  The
- * parent is locked.  As the table's owner.
+ * parent is locked, and so are the tables that the partition references.  As the table's owner.
  */
 void
 la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 {
-	foreach_oid(table, la_partition_references_of(partition))
-		LockRelationOid(table, lock_of_references(drops));
 	la_interval_retire_lock(partition, drops);
 	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
 								la_interval_owner_name(parent),

@@ -48,10 +48,16 @@
  */
 #define LATER_TIMEOUT 50
 
+/*
+ * The longest deadlock_timeout, in milliseconds, for which it is awaited that an autovacuum gives
+ * way.  Arbitrary.
+ */
+#define MOST_DEADLOCK_TIMEOUT 30000
+
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
-/* How long after a run that did not get the table's lock at most.  Arbitrary. */
+/* How long after a run that did not get a lock at most.  Arbitrary. */
 #define MOST_WAIT_FOR_LOCK (8 * USECS_PER_MINUTE)
 
 /*
@@ -147,6 +153,8 @@ try_work(LaIntervalRun *run, LaTriedWork work)
 		(run->waits || (run->lock >= ShareUpdateExclusiveLock &&
 						la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))))
 		run->is_locked_out = true;
+	if (error != NULL && la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))
+		run->has_waited = true;
 	run->error = error;
 	commit_step(run);
 	return run->error == NULL;
@@ -257,7 +265,7 @@ la_interval_run_end(LaIntervalRun *run)
 	if (failed)
 		state->next_run = end +
 			Min(LEAST_WAIT << Min(state->attempts, 10), LA_INTERVAL_MOST_WAIT);
-	if (run->is_locked_out)
+	if (run->is_locked_out || run->has_waited)
 		state->next_run = Min(state->next_run, end + MOST_WAIT_FOR_LOCK);
 	state->attempts = failed ? state->attempts + 1 : 0;
 	if (!try_work(run, write_state))
@@ -347,7 +355,45 @@ la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 {
 	run->step = step;
 	run->lock = lock;
+	run->until = 0;
 	return try_work(run, take_step);
+}
+
+/*
+ * For a step that works with more tables than its own: locks all of them, before the work.
+ * Where it has one while it waits for another, all waits together end before deadlock_timeout,
+ * so that who waits behind us and has that other one is no victim of a deadlock.  During the
+ * work, for which others may wait longer, nothing is to be waited for.
+ */
+void
+la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode)
+{
+	bool		is_short = run->lock == AccessExclusiveLock || list_length(tables) > 1;
+
+	if (run->until == 0)
+		run->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), DeadlockTimeout / 3);
+	foreach_oid(table, tables)
+	{
+		if (is_short)
+			limit_wait(Max(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), run->until), 1));
+		LockRelationOid(table, mode);
+	}
+}
+
+/*
+ * For a step without locks: waits for those who use a table, longer than deadlock_timeout, when
+ * core has an autovacuum give way.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would
+ * wait, which has the table.
+ */
+void
+la_interval_run_let_go(Oid table, LOCKMODE mode)
+{
+	la_sql_argument_set("lock_timeout",
+						psprintf("%d", 2 * Min(DeadlockTimeout, MOST_DEADLOCK_TIMEOUT)));
+	PopActiveSnapshot();
+	InvalidateCatalogSnapshot();
+	LockRelationOid(table, mode);
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 static void

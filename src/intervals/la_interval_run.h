@@ -44,11 +44,13 @@ struct LaIntervalRun
 	LOCKMODE	lock;			/* of the parent, for that, or NoLock */
 	ErrorData  *error;			/* of the last one, or NULL */
 	bool		waits;			/* for that lock */
+	TimestampTz until;			/* other tables are waited for, or 0 */
 
 	/* What has become known. */
 	char	   *version;		/* of the policy */
 	bool		is_superseded;	/* it has another one */
 	bool		is_locked_out;	/* the parent could not be locked in time */
+	bool		has_waited;		/* something could not */
 
 	LaIntervalWanted wanted;	/* partitions to be created */
 	LaIntervalOldList *old;		/* partitions to be taken out */
@@ -62,6 +64,8 @@ extern bool la_interval_run_has_begun(LaIntervalRun *run);
 extern void la_interval_run_end(LaIntervalRun *run);
 extern bool la_interval_run_step(LaIntervalRun *run, LaIntervalStep step,
 								 LOCKMODE lock);
+extern void la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode);
+extern void la_interval_run_let_go(Oid table, LOCKMODE mode);
 extern bool la_interval_run_await(LaIntervalRun *run);
 extern bool la_interval_run_await_snapshots(LaIntervalRun *run);
 extern ErrorData *la_interval_run_keep_error(LaIntervalRun *run);

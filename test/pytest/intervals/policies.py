@@ -82,16 +82,17 @@ def state(session: Connection, column: str, table: str = "s.p") -> Any:
 
 @contextmanager
 def maintaining(
-    session: Connection, server: WatchedServer, table: str = "s.p"
+    session: Connection, server: WatchedServer, table: str = "s.p", deadlock: str = "5s"
 ) -> Iterator[Future[list[str]]]:
     """Maintenance by a session of its own, which waits for somebody when the block begins.
 
-    For 2.5 seconds in the strongest mode: half of deadlock_timeout.
+    For half of deadlock_timeout in the strongest mode; for several other tables for a third.
     """
 
     def run() -> list[str]:
         with server.connect() as own:
-            own.execute("SET lock_timeout = '60s'; SET deadlock_timeout = '5s'")
+            own.execute("SET lock_timeout = '60s'")
+            scalar(own, f"SELECT set_config('deadlock_timeout', '{deadlock}', false)")
             return maintain(own, table)
 
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

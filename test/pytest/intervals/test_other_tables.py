@@ -1,0 +1,163 @@
+"""Tables that are locked beside the one that is maintained, and who has them meanwhile."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from intervals.policies import (
+    bounds,
+    leave_marked,
+    maintain,
+    maintaining,
+    set_policy,
+    state,
+)
+
+_WAITED = "canceling statement due to lock timeout"
+_AHEAD = "'1 day', premake => 1"
+_OLD = "'1 day', retention => '9 days', premake => 0"
+_DROP = f"{_OLD}, retention_action => 'drop'"
+_DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
+_CHECK = """
+    CREATE FUNCTION s.one() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+    ALTER TABLE s.p ADD CHECK (s.one() > 0)"""
+_REFERENCED = """
+    ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
+    INSERT INTO s.f SELECT max(k) FROM s.p"""
+_AHEAD_OR_OLD = pytest.mark.parametrize(
+    ("what", "left"), [("ahead", 12), ("old", 10)], ids=["ahead", "old"]
+)
+
+
+def _execute(session: Connection, statement: str) -> None:
+    dynamic: Any = statement
+    session.execute(dynamic)
+
+
+def _reference(session: Connection, *tables: str) -> None:
+    """Foreign keys of s.p to new tables, which are locked in this order."""
+    for table in tables:
+        _execute(session, f"CREATE TABLE s.{table} (k date PRIMARY KEY)")
+        _execute(session, f"INSERT INTO s.{table} SELECT k FROM s.p")
+        _execute(session, f"ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.{table}")
+
+
+def _scans(session: Connection, table: str) -> int:
+    session.execute("SELECT pg_stat_force_next_flush()")
+    query = f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{table}'::regclass"
+    return int(scalar(session, query))
+
+
+def _said(session: Connection) -> str:
+    return f"{state(session, 'last_error')} {state(session, 'blocked')}"
+
+
+@_AHEAD_OR_OLD
+def test_who_waits_behind_the_first_of_two_tables_is_no_victim(
+    aged: Connection, server: WatchedServer, what: str, left: int
+) -> None:
+    """It has the second one, and would look for a deadlock before we do."""
+    _reference(aged, "a", "b")
+    if what == "old":
+        leave_marked(aged, server, _DROP)
+    else:
+        set_policy(aged, _AHEAD)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.a'::regclass"
+    with server.connect(autocommit=False) as holder, server.connect(autocommit=False) as writer:
+        holder.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
+        writer.execute("SET deadlock_timeout = '12s'; LOCK s.b IN ROW EXCLUSIVE MODE")
+        with maintaining(aged, server, deadlock="12s"), ThreadPoolExecutor(1) as pool:
+            wanted = pool.submit(writer.execute, "LOCK s.a IN ROW EXCLUSIVE MODE")
+            wait_until(lambda: scalar(aged, waiting) == 2, "the writer waits")
+            holder.rollback()
+            wanted.result(100)
+            writer.rollback()
+    assert _WAITED in _said(aged)
+    maintain(aged)
+    assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
+    assert len(bounds(aged)) == left
+
+
+def test_references_are_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
+    """While the table is locked: what references it is locked against readers in the end."""
+    _execute(aged, _REFERENCED)
+    aged.execute("SET enable_nestloop = off; SET enable_mergejoin = off")
+    set_policy(aged, _OLD)
+    before = _scans(aged, "f")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("LOCK s.f IN ACCESS SHARE MODE")
+        maintain(aged)
+        reader.rollback()
+    assert _WAITED in state(aged, "blocked")
+    # When nobody was locked out yet.
+    assert _scans(aged, "f") == before + 1
+    maintain(aged)
+    assert (state(aged, "blocked"), len(bounds(aged))) == (None, 10)
+
+
+def test_the_default_partition_is_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
+    """By a statement of PostgreSQL, which locks the referenced table behind that."""
+    _reference(aged, "a")
+    _execute(aged, f"{_CHECK}; {_DEFAULT}")
+    set_policy(aged, _AHEAD)
+    before = _scans(aged, "rest")
+    with server.connect(autocommit=False) as writer:
+        writer.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
+        maintain(aged)
+        writer.rollback()
+    assert state(aged, "last_error") == _WAITED
+    assert _scans(aged, "rest") == before
+    maintain(aged)
+    assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
+
+
+@_AHEAD_OR_OLD
+def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
+    aged: Connection, server: WatchedServer, what: str, left: int
+) -> None:
+    """An autovacuum does after deadlock_timeout, which can be longer than lock_timeout."""
+    _reference(aged, "a")
+    vacuumed = "a"
+    if what == "old":
+        vacuumed = leave_marked(aged, server, _DROP)
+    else:
+        set_policy(aged, _AHEAD)
+    waiting = f"""
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.{vacuumed}'::regclass
+            AND waitstart < clock_timestamp() - interval '0.5 s'"""
+    with (
+        server.connect(autocommit=False) as vacuum,
+        server.connect() as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        own.execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '20s'")
+        _execute(vacuum, f"LOCK s.{vacuumed} IN SHARE UPDATE EXCLUSIVE MODE")
+        running = pool.submit(maintain, own)
+        wait_until(lambda: running.done() or scalar(aged, waiting), "maintenance waits")
+        vacuum.rollback()
+        running.result(100)
+    assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
+    assert len(bounds(aged)) == left
+
+
+def test_what_needs_no_other_table_is_done(aged: Connection, server: WatchedServer) -> None:
+    """While one of them is vacuumed, for which the next run comes again within minutes."""
+    _reference(aged, "a")
+    set_policy(aged, f"{_AHEAD}, analyze_every => '1 day'")
+    aged.execute("SET deadlock_timeout = '20ms'")
+    with server.connect(autocommit=False) as vacuum:
+        vacuum.execute("LOCK s.a IN SHARE UPDATE EXCLUSIVE MODE")
+        for _ in range(5):
+            maintain(aged)
+        vacuum.rollback()
+    assert state(aged, "last_error") == _WAITED
+    assert state(aged, "last_analyze") is not None
+    wait = "SELECT next_run - last_run FROM pg_lookahead_interval_state"
+    assert scalar(aged, wait) == timedelta(minutes=8)

@@ -315,7 +315,7 @@ drain(LaIntervalRun *run)
 
 	if (run->error != NULL)
 		ReThrowError(run->error);
-	run->is_swift = true;
+	run->is_patient = true;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
 	count = list_length(call->list.ranges);

@@ -109,13 +109,16 @@ warn_of_error(void *arg)
 }
 
 /*
- * Ends the transaction, and begins one.  Others see what a swift one has done before that is on
- * disk and with standbys; a crash in between undoes it as a whole.
+ * Ends the transaction, and begins one.  No standby is waited for while the table is locked: that
+ * could be down, or have to wait for the end of its queries to lock the table, too.  Others see
+ * what was done before it is on disk and with standbys; a crash in between undoes it as a whole.
  */
 static void
 commit_step(LaIntervalRun *run)
 {
-	if (run->is_swift)
+	bool		is_locked = run->lock != NoLock;
+
+	if (is_locked)
 		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_LOCAL, true, 0, false);
 	if (run->is_alone)
@@ -126,7 +129,7 @@ commit_step(LaIntervalRun *run)
 	}
 	else
 		SPI_commit();
-	if (run->is_swift)
+	if (is_locked)
 		XLogFlush(XactLastCommitEnd);
 	XactIsoLevel = XACT_READ_COMMITTED;
 	MemoryContextSwitchTo(run->context);
@@ -304,8 +307,8 @@ limit_wait(int most_ms)
  *
  * In the strongest mode the table, and then what else there is to lock, are waited for shortly:
  * whoever waits behind us looks for a deadlock after deadlock_timeout, and would be the victim.
- * By then we have what we want, or have given up.  Who has rows moved, which is swift, says
- * himself how long the table is waited for.  Relies on ProcSleep() in proc.c.
+ * By then we have what we want, or have given up.  Who has rows moved says himself how long the
+ * table is waited for.  Relies on ProcSleep() in proc.c.
  */
 static void
 take_step(void *arg)
@@ -316,7 +319,7 @@ take_step(void *arg)
 	int			level = limit_waits();
 
 	run->waits = true;
-	if (run->lock == AccessExclusiveLock && !run->is_swift)
+	if (run->lock == AccessExclusiveLock && !run->is_patient)
 		limit_wait(Max(DeadlockTimeout / 2, LATER_TIMEOUT));
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);

@@ -33,9 +33,8 @@ struct LaIntervalRun
 	MemoryContext context;		/* for the run */
 	MemoryContext temporary;	/* for a step */
 	void	   *arg;			/* of whoever begins it */
-	bool		is_swift;		/* nothing is waited for between the end of a
-								 * step and its commit, and the table as long
-								 * as the caller says */
+	bool		is_patient;		/* the table is waited for as long as the
+								 * caller says */
 	LaIntervalState *state;
 	StringInfoData blocked;
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from extension.probes import Connection, scalar
-from server_log import WatchedServer
+from extension.probes import QUIET, Connection, scalar
+from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from intervals.policies import (
@@ -16,9 +16,12 @@ from intervals.policies import (
     leave_marked,
     maintain,
     maintaining,
+    make,
+    names,
     set_policy,
     state,
 )
+from lookahead.extension import Stage
 
 _WAITED = "canceling statement due to lock timeout"
 _AHEAD = "'1 day', premake => 1"
@@ -161,3 +164,30 @@ def test_what_needs_no_other_table_is_done(aged: Connection, server: WatchedServ
     assert state(aged, "last_analyze") is not None
     wait = "SELECT next_run - last_run FROM pg_lookahead_interval_state"
     assert scalar(aged, wait) == timedelta(minutes=8)
+
+
+def test_a_standby_that_does_not_answer(server_factory: ServerFactory, stage: Stage) -> None:
+    """Commits wait for it, but not with the table locked."""
+    settings = {**QUIET, "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
+    waiting = "SELECT count(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    with (
+        server_factory(stage=stage, settings=settings) as started,
+        started.connect() as session,
+        started.connect() as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        session.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
+        make(session, "int")
+        session.execute(_DEFAULT)
+        set_policy(session, "10, premake => 2")
+        own.execute("SET synchronous_commit = on")
+        running = pool.submit(maintain, own)
+        try:
+            wait_until(lambda: running.done() or scalar(session, waiting), "a commit waits")
+            session.execute("SET lock_timeout = '5s'")
+            assert scalar(session, "SELECT count(*) FROM s.p") == 0
+            assert len(names(session)) == 4
+        finally:
+            cancel = waiting.replace("count(pid)", "pg_cancel_backend(pid)")
+            wait_until(lambda: running.done() or session.execute(cancel) is None, "it ends")
+        running.result(100)

@@ -407,7 +407,7 @@ retire_partition(LaIntervalRun *run)
 			return finish_pending(run);
 		case LA_INTERVAL_TO_BE_LOCKED:
 			if (!retire_step(run, check_free, NoLock))
-				return true;
+				return !la_interval_interrupted(run->error, ERRCODE_LOCK_NOT_AVAILABLE);
 			if (!retire_step(run, await_others, NoLock))
 				return false;
 			return retire_step(run, retire_locked, AccessExclusiveLock) ||

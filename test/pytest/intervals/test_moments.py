@@ -363,20 +363,6 @@ def test_a_default_partition_in_use_is_not_waited_for(
     ]
 
 
-def test_referencing_tables_are_waited_for_once(aged: Connection, server: WatchedServer) -> None:
-    """The table is locked meanwhile."""
-    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p)")
-    aged.execute("SET lock_timeout = '100ms'")
-    set_policy(aged, "'1 day', retention => '3 days', premake => 0")
-    with server.connect(autocommit=False) as writer:
-        writer.execute("LOCK TABLE s.f IN ROW EXCLUSIVE MODE")
-        maintain(aged)
-        writer.rollback()
-    assert len(state(aged, "blocked").split("\n")) == 1
-    maintain(aged)
-    assert len(bounds(aged)) == 4
-
-
 @pytest.mark.parametrize("action", ["detach", "drop"])
 def test_tables_that_it_references_are_not_waited_for(
     aged: Connection, server: WatchedServer, action: str

@@ -105,6 +105,23 @@ def test_references_are_not_read_in_vain(aged: Connection, server: WatchedServer
     assert (state(aged, "blocked"), len(bounds(aged))) == (None, 10)
 
 
+@pytest.mark.parametrize("mode", ["ROW EXCLUSIVE", "ACCESS EXCLUSIVE"])
+def test_referencing_tables_are_waited_for_once(
+    aged: Connection, server: WatchedServer, mode: str
+) -> None:
+    """For several old ones; with the table locked, or to look whether it has to be."""
+    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p)")
+    aged.execute("SET lock_timeout = '100ms'")
+    set_policy(aged, "'1 day', retention => '3 days', premake => 0")
+    with server.connect(autocommit=False) as writer:
+        _execute(writer, f"LOCK TABLE s.f IN {mode} MODE")
+        maintain(aged)
+        writer.rollback()
+    assert len(state(aged, "blocked").split("\n")) == 1
+    maintain(aged)
+    assert len(bounds(aged)) == 4
+
+
 def test_the_default_partition_is_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
     """By a statement of PostgreSQL, which locks the referenced table behind that."""
     _reference(aged, "a")

@@ -35,17 +35,30 @@
 #define MOST_TOGETHER 100
 
 /*
- * Finds out what is missing, as the table's owner.  Where there is no way beside writers, each
- * partition has a transaction of its own, which begins with the strongest lock of the table: that
- * functions of users would run is not seen by the way that is taken then (la_partition_create.c).
+ * The lock of the table with which partitions are to be created.  Where there is no way beside
+ * writers it is the strongest one: that functions of users would run is not seen by the way that
+ * is taken then (la_partition_create.c).
+ */
+static LOCKMODE
+lock_needed(Oid parent)
+{
+	LaPartitionRequest request = {.parent = parent};
+	const char *reason;
+
+	request.way = la_partition_way_beside_writers(&request, &reason);
+	return request.way == LA_PARTITION_AUTO ? AccessExclusiveLock
+		: la_partition_lock_needed(&request);
+}
+
+/*
+ * Finds out what is missing, as the table's owner.  With the strongest lock each partition has a
+ * transaction of its own.
  */
 void
 la_interval_create_find_missing(LaIntervalWanted *wanted,
 								const LaIntervalPolicy *policy, TimestampTz now)
 {
-	LaPartitionRequest request = {.parent = policy->parent};
 	LaIntervalOutlook outlook;
-	const char *reason;
 	Relation	parent = la_interval_grid_open(policy->parent);
 
 	memset(wanted, 0, sizeof(*wanted));
@@ -55,9 +68,7 @@ la_interval_create_find_missing(LaIntervalWanted *wanted,
 	wanted->why = outlook.why;
 	if (wanted->series == NIL)
 		return;
-	request.way = la_partition_way_beside_writers(&request, &reason);
-	wanted->lock = request.way == LA_PARTITION_AUTO ? AccessExclusiveLock
-		: la_partition_lock_needed(&request);
+	wanted->lock = lock_needed(policy->parent);
 	wanted->batch = wanted->lock == ShareUpdateExclusiveLock ? MOST_TOGETHER : 1;
 }
 
@@ -99,14 +110,23 @@ create_series(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
 
 /*
  * Creates the first of what is missing still, and takes it from the list.  As the
- * table's owner; the parent is locked.
+ * table's owner; the parent is locked.  Nothing is created where others have changed the table so
+ * that a stronger lock is needed by now: the next step begins with that one, and is not a deadlock
+ * of whoever else has a weaker one and wants more.
  */
 void
 la_interval_create_batch(LaIntervalWanted *wanted,
 						 const LaIntervalPolicy *policy)
 {
 	const LaPartitionSeries *series = linitial(wanted->series);
+	LOCKMODE	held = wanted->lock;
 
+	wanted->lock = Max(held, lock_needed(policy->parent));
+	if (wanted->lock > held)
+	{
+		wanted->batch = 1;
+		return;
+	}
 	create_series(policy, series, wanted->batch, &wanted->result);
 	take_off(wanted, series);
 }

@@ -183,6 +183,31 @@ def test_what_needs_no_other_table_is_done(aged: Connection, server: WatchedServ
     assert scalar(aged, wait) == timedelta(minutes=8)
 
 
+def test_a_stronger_lock_is_waited_for_alone(aged: Connection, server: WatchedServer) -> None:
+    """A default partition comes while the table is waited for in the mode for a table without."""
+    aged.execute("CREATE TABLE s.rest (LIKE s.p)")
+    set_policy(aged, _AHEAD)
+    waiting = """
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass
+            AND mode = 'AccessExclusiveLock'"""
+    with (
+        server.connect(autocommit=False) as owner,
+        server.connect(autocommit=False) as reader,
+        server.connect() as writer,
+    ):
+        reader.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        owner.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
+        with maintaining(aged, server):
+            owner.execute("ALTER TABLE s.p ATTACH PARTITION s.rest DEFAULT")
+            owner.commit()
+            wait_until(lambda: scalar(aged, waiting), "the table is waited for anew")
+            writer.execute("SET lock_timeout = '20s'; INSERT INTO s.p VALUES (current_date)")
+        reader.rollback()
+    assert state(aged, "last_error") == _WAITED
+    maintain(aged)
+    assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
+
+
 def test_a_standby_that_does_not_answer(server_factory: ServerFactory, stage: Stage) -> None:
     """Commits wait for it, but not with the table locked."""
     settings = {**QUIET, "synchronous_standby_names": "nobody", "synchronous_commit": "local"}

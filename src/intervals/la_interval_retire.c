@@ -220,9 +220,14 @@ static bool
 is_locked_by_others(Oid relation)
 {
 	LOCKTAG		tag;
+	VirtualTransactionId *others;
+	bool		found;
 
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
-	return VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL));
+	others = GetLockConflicts(&tag, AccessExclusiveLock, NULL);
+	found = VirtualTransactionIdIsValid(*others);
+	pfree(others);
+	return found;
 }
 
 static bool

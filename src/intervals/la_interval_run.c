@@ -109,16 +109,17 @@ warn_of_error(void *arg)
 }
 
 /*
- * Ends the transaction, and begins one.  No standby is waited for while the table is locked: that
- * could be down, or have to wait for the end of its queries to lock the table, too.  Others see
- * what was done before it is on disk and with standbys; a crash in between undoes it as a whole.
+ * Ends the transaction, and begins one.  No standby is waited for after a step, which has locked
+ * some table: that could be down, or have to wait for the end of its queries to lock the table,
+ * too.  Others see what was done before it is on disk and with standbys; a crash in between undoes
+ * it as a whole.  The end of a run, which writes the state, waits for all of it.
  */
 static void
 commit_step(LaIntervalRun *run)
 {
-	bool		is_locked = run->lock != NoLock;
+	bool		is_step = run->step != NULL;
 
-	if (is_locked)
+	if (is_step)
 		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_LOCAL, true, 0, false);
 	if (run->is_alone)
@@ -129,7 +130,7 @@ commit_step(LaIntervalRun *run)
 	}
 	else
 		SPI_commit();
-	if (is_locked)
+	if (is_step)
 		XLogFlush(XactLastCommitEnd);
 	XactIsoLevel = XACT_READ_COMMITTED;
 	MemoryContextSwitchTo(run->context);
@@ -356,10 +357,14 @@ take_step(void *arg)
 bool
 la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 {
+	bool		is_done;
+
 	run->step = step;
 	run->lock = lock;
 	run->until = 0;
-	return try_work(run, take_step);
+	is_done = try_work(run, take_step);
+	run->step = NULL;
+	return is_done;
 }
 
 /*

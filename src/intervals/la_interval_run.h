@@ -39,7 +39,7 @@ struct LaIntervalRun
 	StringInfoData blocked;
 
 	/* What is done just now. */
-	LaIntervalStep step;
+	LaIntervalStep step;		/* or NULL */
 	LOCKMODE	lock;			/* of the parent, for that, or NoLock */
 	ErrorData  *error;			/* of the last one, or NULL */
 	bool		waits;			/* for that lock */

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +36,7 @@ _CHECK = """
 _REFERENCED = """
     ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
     INSERT INTO s.f SELECT max(k) FROM s.p"""
+_COMMITTING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 _AHEAD_OR_OLD = pytest.mark.parametrize(
     ("what", "left"), [("ahead", 12), ("old", 10)], ids=["ahead", "old"]
 )
@@ -208,28 +211,71 @@ def test_a_stronger_lock_is_waited_for_alone(aged: Connection, server: WatchedSe
     assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
 
+@contextmanager
+def _standby_that_does_not_answer(
+    server_factory: ServerFactory, stage: Stage
+) -> Iterator[WatchedServer]:
+    """A server with table s.p, and a role whose commits wait for ever."""
+    settings = {**QUIET, "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
+    with server_factory(stage=stage, settings=settings) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
+            make(session, "int")
+            session.execute(_DEFAULT)
+        yield started
+
+
+@contextmanager
+def _committing(session: Connection, own: Connection, call: str) -> Iterator[Future[Any]]:
+    """A procedure whose commits wait for the standby, which are canceled in the end."""
+    cancel = f"SELECT pg_cancel_backend(pid) {_COMMITTING}"
+    own.execute("SET synchronous_commit = on; SET deadlock_timeout = '20s'")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_execute, own, call)
+        try:
+            yield running
+        finally:
+            wait_until(lambda: running.done() or session.execute(cancel) is None, "it ends")
+        running.result(100)
+
+
+def _commits(session: Connection) -> bool:
+    return bool(scalar(session, f"SELECT count(*) {_COMMITTING}"))
+
+
 def test_a_standby_that_does_not_answer(server_factory: ServerFactory, stage: Stage) -> None:
     """Commits wait for it, but not with the table locked."""
-    settings = {**QUIET, "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
-    waiting = "SELECT count(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     with (
-        server_factory(stage=stage, settings=settings) as started,
+        _standby_that_does_not_answer(server_factory, stage) as started,
         started.connect() as session,
         started.connect() as own,
-        ThreadPoolExecutor(1) as pool,
     ):
-        session.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
-        make(session, "int")
-        session.execute(_DEFAULT)
         set_policy(session, "10, premake => 2")
-        own.execute("SET synchronous_commit = on")
-        running = pool.submit(maintain, own)
-        try:
-            wait_until(lambda: running.done() or scalar(session, waiting), "a commit waits")
+        with _committing(session, own, "CALL pg_lookahead_maintain_partitions()") as running:
+            wait_until(lambda: running.done() or _commits(session), "a commit waits")
             session.execute("SET lock_timeout = '5s'")
             assert scalar(session, "SELECT count(*) FROM s.p") == 0
             assert len(names(session)) == 4
-        finally:
-            cancel = waiting.replace("count(pid)", "pg_cancel_backend(pid)")
-            wait_until(lambda: running.done() or session.execute(cancel) is None, "it ends")
-        running.result(100)
+
+
+def test_a_standby_while_rows_move(server_factory: ServerFactory, stage: Stage) -> None:
+    """Nor with the default partition locked, for which it has waited alone."""
+    waiting = """
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.rest'::regclass
+            AND waitstart < clock_timestamp() - interval '0.3 s'"""
+    with (
+        _standby_that_does_not_answer(server_factory, stage) as started,
+        started.connect() as session,
+        started.connect() as own,
+        started.connect(autocommit=False) as reader,
+    ):
+        session.execute("INSERT INTO s.p VALUES (1), (11)")
+        set_policy(session, "10, premake => 0")
+        reader.execute("LOCK TABLE s.rest IN ACCESS SHARE MODE")
+        call = "CALL pg_lookahead_move_default_rows('s.p')"
+        with _committing(session, own, call) as running:
+            wait_until(lambda: running.done() or scalar(session, waiting), "it waits alone")
+            reader.rollback()
+            wait_until(lambda: running.done() or _commits(session), "it goes on")
+            session.execute("SET lock_timeout = '5s'")
+            assert scalar(session, "SELECT count(*) FROM s.p") == 2

@@ -221,7 +221,7 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		return;
 	lock(run, locked.default_partition, AccessExclusiveLock);
 	/* The creation of a partition locks these. */
-	locked.references = la_partition_references_of(run->parent);
+	locked.references = la_partition_references_locked(run->parent);
 	foreach_oid(table, locked.references)
 		lock(run, table, ShareRowExclusiveLock);
 	la_interval_run_snapshot();

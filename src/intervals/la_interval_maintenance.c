@@ -70,7 +70,7 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	default_partition = get_default_partition_oid(run->parent);
 	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
 		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
-	la_interval_run_lock(run, list_concat(la_partition_references_of(run->parent),
+	la_interval_run_lock(run, list_concat(la_partition_references_locked(run->parent),
 										  list_referencing(run->parent)),
 						 ShareRowExclusiveLock);
 	la_interval_create_batch(&run->wanted, policy);
@@ -87,9 +87,9 @@ list_others(const LaIntervalRun *run)
 	List	   *others;
 
 	if (run->retired == LA_INTERVAL_MARKED)
-		return list_concat(la_partition_references_of(run->partition),
+		return list_concat(la_partition_references_locked(run->partition),
 						   find_all_inheritors(run->partition, NoLock, NULL));
-	others = list_concat(la_partition_references_of(run->parent), list_referencing(run->parent));
+	others = list_concat(la_partition_references_locked(run->parent), list_referencing(run->parent));
 	return OidIsValid(default_partition) ? lappend_oid(others, default_partition) : others;
 }
 
@@ -270,7 +270,7 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (may_drop)
 		check_row(run);
 	drops = may_drop && is_still_old(run, policy);
-	la_interval_run_lock(run, la_partition_references_of(partition),
+	la_interval_run_lock(run, la_partition_references_locked(partition),
 						 la_interval_retire_lock_of_references(drops));
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
@@ -377,7 +377,7 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	tables = OidIsValid(default_partition) ? list_make1_oid(default_partition) : NIL;
 	tables = list_concat(lappend_oid(tables, run->partition), list_referencing(run->parent));
 	la_interval_run_lock(run, tables, AccessExclusiveLock);
-	la_interval_run_lock(run, la_partition_references_of(run->partition),
+	la_interval_run_lock(run, la_partition_references_locked(run->partition),
 						 la_interval_retire_lock_of_references(policy->drops));
 	la_interval_run_snapshot();
 	check_row(run);

@@ -139,7 +139,7 @@ check_references(Oid partition, bool drops)
 {
 	LOCKMODE	lock = la_interval_retire_lock_of_references(drops);
 
-	foreach_oid(table, la_partition_references_of(partition))
+	foreach_oid(table, la_partition_references_locked(partition))
 	{
 		if (!ConditionalLockRelationOid(table, lock))
 			ereport(ERROR,

@@ -19,9 +19,12 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/partition.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "partitions/la_partition_references.h"
@@ -65,6 +68,40 @@ la_partition_references_of(Oid table)
 {
 	return read_references(table, Anum_pg_constraint_conrelid,
 						   ConstraintRelidTypidNameIndexId, false);
+}
+
+static bool
+is_below_one_of(Oid table, const List *tables)
+{
+	foreach_oid(ancestor, get_partition_ancestors(table))
+	{
+		if (list_member_oid(tables, ancestor))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The tables that core locks because this one references them, in the order in which it and
+ * writers do: a partitioned one before its partitions.  Keys of a partition have no rows for
+ * those, and rows are in the order of names.  Some may be gone by now, whose locks nobody meets.
+ * Relies on CloneFkReferencing() and addFkRecurseReferenced() in tablecmds.c.
+ */
+List *
+la_partition_references_locked(Oid table)
+{
+	List	   *all = la_partition_references_of(table);
+	List	   *locked = NIL;
+
+	foreach_oid(other, all)
+	{
+		if (is_below_one_of(other, all))
+			continue;
+		locked = list_append_unique_oid(locked, other);
+		if (get_rel_relkind(other) == RELKIND_PARTITIONED_TABLE)
+			locked = list_concat_unique_oid(locked, find_all_inheritors(other, NoLock, NULL));
+	}
+	return locked;
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "nodes/pg_list.h"
 
 extern List *la_partition_references_of(Oid table);
+extern List *la_partition_references_locked(Oid table);
 extern List *la_partition_references_to(Oid table);
 extern List *la_partition_references_keys_to(Oid table);
 extern bool la_partition_references_itself(Oid table);

@@ -1,0 +1,163 @@
+"""Foreign keys to a partitioned table, whose partitions PostgreSQL locks, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from intervals.policies import (
+    PENDING,
+    bounds,
+    leave_marked,
+    maintain,
+    maintaining,
+    set_policy,
+    state,
+)
+
+_WAITED = "canceling statement due to lock timeout"
+_AHEAD = "'1 day', premake => 1"
+_DROP = "'1 day', retention => '9 days', premake => 0, retention_action => 'drop'"
+_REFERENCING = """
+    CREATE TABLE s.a (k date PRIMARY KEY) PARTITION BY RANGE (k);
+    CREATE TABLE s.a1 PARTITION OF s.a FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+    INSERT INTO s.a SELECT k FROM s.p;
+    ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a"""
+_REFERENCED = """
+    ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
+    INSERT INTO s.f SELECT max(k) FROM s.p"""
+_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.{}'::regclass"
+
+
+@pytest.fixture
+def referencing(aged: Connection) -> Iterator[Connection]:
+    """Rows of s.p have to be in s.a, whose only partition is s.a1."""
+    aged.execute(_REFERENCING)
+    yield aged
+
+
+def _waits(session: Connection, table: str) -> int:
+    return int(scalar(session, _WAITING.format(table)))
+
+
+def _scans(session: Connection, table: str) -> int:
+    session.execute("SELECT pg_stat_force_next_flush()")
+    query = f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{table}'::regclass"
+    return int(scalar(session, query))
+
+
+def _assert_done(session: Connection, left: int) -> None:
+    assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
+    assert len(bounds(session)) == left
+
+
+def test_nothing_is_marked_while_one_is_in_use(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """By a vacuum, say: its rows would be hidden until that ends."""
+    set_policy(referencing, _DROP)
+    with server.connect(autocommit=False) as vacuum:
+        vacuum.execute("LOCK s.a1 IN SHARE UPDATE EXCLUSIVE MODE")
+        maintain(referencing)
+        vacuum.rollback()
+    assert 'table "a1", which it references, is in use' in state(referencing, "blocked")
+    assert scalar(referencing, PENDING) == 0
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def test_a_vacuum_of_one_gives_way(referencing: Connection, server: WatchedServer) -> None:
+    """Before the table that is referenced is locked."""
+    leave_marked(referencing, server, _DROP)
+    with (
+        server.connect(autocommit=False) as vacuum,
+        server.connect() as own,
+        server.connect() as reader,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        own.execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '20s'")
+        reader.execute("SET lock_timeout = '5s'")
+        vacuum.execute("LOCK s.a1 IN SHARE UPDATE EXCLUSIVE MODE")
+        running = pool.submit(maintain, own)
+        wait_until(lambda: running.done() or _waits(referencing, "a1"), "maintenance waits")
+        reader.execute("SELECT count(*) FROM s.a")
+        vacuum.rollback()
+        running.result(100)
+    _assert_done(referencing, 10)
+
+
+def test_who_has_one_and_waits_behind_us_is_no_victim(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """He would look for a deadlock before we do."""
+    leave_marked(referencing, server, _DROP)
+    with server.connect(autocommit=False) as holder, server.connect(autocommit=False) as writer:
+        holder.execute("LOCK s.a IN ACCESS SHARE MODE")
+        writer.execute("SET deadlock_timeout = '4s'; LOCK s.a1 IN ROW EXCLUSIVE MODE")
+        with maintaining(referencing, server, deadlock="4s"), ThreadPoolExecutor(1) as pool:
+            wanted = pool.submit(writer.execute, "SELECT count(*) FROM s.a")
+            wait_until(lambda: _waits(referencing, "a") == 2, "the writer waits")
+            holder.rollback()
+            wanted.result(100)
+            writer.rollback()
+    assert _WAITED in state(referencing, "blocked")
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def test_references_are_not_read_in_vain_for_one(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """A table is referenced as well, and would be read while it is locked."""
+    referencing.execute(_REFERENCED)
+    referencing.execute("SET enable_nestloop = off; SET enable_mergejoin = off")
+    set_policy(referencing, _DROP)
+    before = _scans(referencing, "f")
+    with server.connect(autocommit=False) as writer:
+        writer.execute("LOCK s.a1 IN ROW EXCLUSIVE MODE")
+        maintain(referencing)
+        writer.rollback()
+    assert _WAITED in state(referencing, "blocked")
+    # When nobody was locked out yet.
+    assert _scans(referencing, "f") == before + 1
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def test_it_is_locked_before_its_partitions(referencing: Connection, server: WatchedServer) -> None:
+    """As writers do, whatever the names of keys: else two who follow each other stop us."""
+    referencing.execute("ALTER TABLE s.p RENAME CONSTRAINT p_k_fkey TO z")
+    set_policy(referencing, _AHEAD)
+
+    def write() -> None:
+        with server.connect() as writer:
+            writer.execute("INSERT INTO s.a VALUES ('1800-01-01')")
+
+    with server.connect(autocommit=False) as holder, ThreadPoolExecutor(1) as pool:
+        holder.execute("INSERT INTO s.a VALUES ('1700-01-01')")
+        with maintaining(referencing, server, deadlock="2s"):
+            writing = pool.submit(write)
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            wait_until(lambda: scalar(referencing, waiting) == 2, "the writer waits")
+            holder.rollback()
+        writing.result(100)
+    _assert_done(referencing, 12)
+
+
+def test_tables_that_inherit_are_none(aged: Connection, server: WatchedServer) -> None:
+    """They are not referenced, and not locked."""
+    aged.execute("""
+        CREATE TABLE s.a (k date PRIMARY KEY); CREATE TABLE s.a1 () INHERITS (s.a);
+        INSERT INTO s.a SELECT k FROM s.p; ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a""")
+    aged.execute("SET lock_timeout = '100ms'; SET deadlock_timeout = '20ms'")
+    set_policy(aged, _AHEAD)
+    with server.connect(autocommit=False) as vacuum:
+        vacuum.execute("LOCK TABLE s.a1 IN SHARE UPDATE EXCLUSIVE MODE")
+        maintain(aged)
+        vacuum.rollback()
+    _assert_done(aged, 12)

@@ -267,11 +267,12 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
 	may_drop = is_ours(run) && policy != NULL && policy->drops;
+	la_interval_run_lock(run, la_partition_references_locked(partition),
+						 la_interval_retire_lock_of_references(may_drop));
+	la_interval_run_snapshot();
 	if (may_drop)
 		check_row(run);
 	drops = may_drop && is_still_old(run, policy);
-	la_interval_run_lock(run, la_partition_references_locked(partition),
-						 la_interval_retire_lock_of_references(drops));
 	la_interval_retire_finish(run->parent, partition, drops);
 	if (drops)
 		error = la_interval_try(drop_partition, &partition);

@@ -14,6 +14,7 @@ from intervals.moving import move, moved, stay
 from intervals.policies import (
     PENDING,
     bounds,
+    leave_marked,
     maintain,
     maintaining,
     make,
@@ -109,6 +110,24 @@ def test_a_row_that_changes_before_a_drop(numbers: Connection, server: WatchedSe
     maintain(numbers)
     assert scalar(numbers, "SELECT to_regclass('s.p_0')") is None
     assert (len(bounds(numbers)), scalar(numbers, PENDING)) == (11, 0)
+
+
+def test_a_row_that_goes_while_a_referenced_table_is_waited_for(
+    numbers: Connection, server: WatchedServer
+) -> None:
+    """It makes nothing old any more by the time at which the partition would be dropped."""
+    numbers.execute("CREATE TABLE s.a (k int PRIMARY KEY); INSERT INTO s.a SELECT k FROM s.p")
+    numbers.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a")
+    oldest = leave_marked(numbers, server, _DROP)
+    with server.connect(autocommit=False) as holder:
+        holder.execute("LOCK TABLE s.a IN ACCESS SHARE MODE")
+        with maintaining(numbers, server):
+            numbers.execute("DELETE FROM s.p WHERE k > 90")
+            holder.rollback()
+    assert state(numbers, "blocked") == f"{oldest}: {_CHANGED}"
+    maintain(numbers)
+    assert "detached, but not dropped: it is not old any more" in state(numbers, "blocked")
+    assert scalar(numbers, f"SELECT count(*) FROM s.{oldest}") == 1
 
 
 def _fill_default(session: Connection) -> None:

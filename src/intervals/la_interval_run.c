@@ -370,16 +370,19 @@ la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 /*
  * For a step that works with more tables than its own: locks all of them, before the work.
  * Where it has one while it waits for another, all waits together end before deadlock_timeout,
- * so that who waits behind us and has that other one is no victim of a deadlock.  During the
- * work, for which others may wait longer, nothing is to be waited for.
+ * so that who waits behind us and has that other one is no victim of a deadlock.  In the strongest
+ * mode half of that has gone for the table itself; in a weaker one of the table nobody of them
+ * waits for that.  During the work, for which others may wait longer, nothing is to be waited for.
  */
 void
 la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode)
 {
-	bool		is_short = run->lock == AccessExclusiveLock || list_length(tables) > 1;
+	bool		is_strong = run->lock == AccessExclusiveLock;
+	bool		is_short = is_strong || list_length(tables) > 1;
+	int			most_ms = is_strong ? DeadlockTimeout / 3 : DeadlockTimeout / 6 * 5;
 
 	if (run->until == 0)
-		run->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), DeadlockTimeout / 3);
+		run->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), most_ms);
 	foreach_oid(table, tables)
 	{
 		if (is_short)

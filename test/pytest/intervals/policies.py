@@ -86,7 +86,8 @@ def maintaining(
 ) -> Iterator[Future[list[str]]]:
     """Maintenance by a session of its own, which waits for somebody when the block begins.
 
-    For half of deadlock_timeout in the strongest mode; for several other tables for a third.
+    For half of deadlock_timeout in the strongest mode; for several others beside it for a third,
+    and for five sixths in a weaker one.
     """
 
     def run() -> list[str]:

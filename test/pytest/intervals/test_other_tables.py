@@ -78,8 +78,8 @@ def test_who_waits_behind_the_first_of_two_tables_is_no_victim(
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.a'::regclass"
     with server.connect(autocommit=False) as holder, server.connect(autocommit=False) as writer:
         holder.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
-        writer.execute("SET deadlock_timeout = '12s'; LOCK s.b IN ROW EXCLUSIVE MODE")
-        with maintaining(aged, server, deadlock="12s"), ThreadPoolExecutor(1) as pool:
+        writer.execute("SET deadlock_timeout = '5s'; LOCK s.b IN ROW EXCLUSIVE MODE")
+        with maintaining(aged, server, deadlock="5s"), ThreadPoolExecutor(1) as pool:
             wanted = pool.submit(writer.execute, "LOCK s.a IN ROW EXCLUSIVE MODE")
             wait_until(lambda: scalar(aged, waiting) == 2, "the writer waits")
             holder.rollback()
@@ -89,6 +89,23 @@ def test_who_waits_behind_the_first_of_two_tables_is_no_victim(
     maintain(aged)
     assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
     assert len(bounds(aged)) == left
+
+
+def test_two_tables_are_waited_for_until_shortly_before(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """Nobody of those who wait has waited for the table, which took no time."""
+    _reference(aged, "a", "b")
+    set_policy(aged, _AHEAD)
+    waiting = """
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.a'::regclass
+            AND waitstart < clock_timestamp() - interval '1.5 s'"""
+    with server.connect(autocommit=False) as writer:
+        writer.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
+        with maintaining(aged, server, deadlock="4s") as running:
+            wait_until(lambda: running.done() or scalar(aged, waiting), "it has waited")
+            writer.rollback()
+    assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
 
 def test_references_are_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:

@@ -70,8 +70,8 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	default_partition = get_default_partition_oid(run->parent);
 	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
 		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
-	la_interval_run_lock(run, list_concat(la_partition_references_locked(run->parent),
-										  list_referencing(run->parent)),
+	la_interval_run_lock(run, list_concat_unique_oid(la_partition_references_locked(run->parent),
+													 list_referencing(run->parent)),
 						 ShareRowExclusiveLock);
 	la_interval_create_batch(&run->wanted, policy);
 }

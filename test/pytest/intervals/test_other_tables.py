@@ -61,6 +61,14 @@ def _scans(session: Connection, table: str) -> int:
     return int(scalar(session, query))
 
 
+def _has_waited(session: Connection, time: str, table: str = "a") -> bool:
+    """Whether somebody has waited for a table for so long."""
+    query = f"""
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.{table}'::regclass
+            AND waitstart < clock_timestamp() - interval '{time}'"""
+    return bool(scalar(session, query))
+
+
 def _said(session: Connection) -> str:
     return f"{state(session, 'last_error')} {state(session, 'blocked')}"
 
@@ -97,13 +105,24 @@ def test_two_tables_are_waited_for_until_shortly_before(
     """Nobody of those who wait has waited for the table, which took no time."""
     _reference(aged, "a", "b")
     set_policy(aged, _AHEAD)
-    waiting = """
-        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.a'::regclass
-            AND waitstart < clock_timestamp() - interval '1.5 s'"""
     with server.connect(autocommit=False) as writer:
         writer.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
         with maintaining(aged, server, deadlock="4s") as running:
-            wait_until(lambda: running.done() or scalar(aged, waiting), "it has waited")
+            wait_until(lambda: running.done() or _has_waited(aged, "1.5 s"), "it has waited")
+            writer.rollback()
+    assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
+
+
+def test_a_table_at_both_ends_is_one(aged: Connection, server: WatchedServer) -> None:
+    """For which lock_timeout counts."""
+    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k)")
+    _reference(aged, "a")
+    aged.execute("ALTER TABLE s.a ADD FOREIGN KEY (k) REFERENCES s.p")
+    set_policy(aged, _AHEAD)
+    with server.connect(autocommit=False) as writer:
+        writer.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
+        with maintaining(aged, server, deadlock="300ms") as running:
+            wait_until(lambda: running.done() or _has_waited(aged, "0.4 s"), "it has waited")
             writer.rollback()
     assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
@@ -169,9 +188,6 @@ def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
         vacuumed = leave_marked(aged, server, _DROP)
     else:
         set_policy(aged, _AHEAD)
-    waiting = f"""
-        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.{vacuumed}'::regclass
-            AND waitstart < clock_timestamp() - interval '0.5 s'"""
     with (
         server.connect(autocommit=False) as vacuum,
         server.connect() as own,
@@ -180,7 +196,7 @@ def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
         own.execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '20s'")
         _execute(vacuum, f"LOCK s.{vacuumed} IN SHARE UPDATE EXCLUSIVE MODE")
         running = pool.submit(maintain, own)
-        wait_until(lambda: running.done() or scalar(aged, waiting), "maintenance waits")
+        wait_until(lambda: running.done() or _has_waited(aged, "0.5 s", vacuumed), "it waits")
         vacuum.rollback()
         running.result(100)
     assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
@@ -277,9 +293,6 @@ def test_a_standby_that_does_not_answer(server_factory: ServerFactory, stage: St
 
 def test_a_standby_while_rows_move(server_factory: ServerFactory, stage: Stage) -> None:
     """Nor with the default partition locked, for which it has waited alone."""
-    waiting = """
-        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.rest'::regclass
-            AND waitstart < clock_timestamp() - interval '0.3 s'"""
     with (
         _standby_that_does_not_answer(server_factory, stage) as started,
         started.connect() as session,
@@ -291,7 +304,7 @@ def test_a_standby_while_rows_move(server_factory: ServerFactory, stage: Stage) 
         reader.execute("LOCK TABLE s.rest IN ACCESS SHARE MODE")
         call = "CALL pg_lookahead_move_default_rows('s.p')"
         with _committing(session, own, call) as running:
-            wait_until(lambda: running.done() or scalar(session, waiting), "it waits alone")
+            wait_until(lambda: running.done() or _has_waited(session, "0.3 s", "rest"), "alone")
             reader.rollback()
             wait_until(lambda: running.done() or _commits(session), "it goes on")
             session.execute("SET lock_timeout = '5s'")

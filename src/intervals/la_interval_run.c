@@ -380,6 +380,7 @@ la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode)
 	bool		is_strong = run->lock == AccessExclusiveLock;
 	bool		is_short = is_strong || list_length(tables) > 1;
 	int			most_ms = is_strong ? DeadlockTimeout / 3 : DeadlockTimeout / 6 * 5;
+	int			level = NewGUCNestLevel();
 
 	if (run->until == 0)
 		run->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), most_ms);
@@ -389,6 +390,7 @@ la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode)
 			limit_wait(Max(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), run->until), 1));
 		LockRelationOid(table, mode);
 	}
+	AtEOXact_GUC(false, level);
 }
 
 /*

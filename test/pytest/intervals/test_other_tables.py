@@ -177,6 +177,21 @@ def test_the_default_partition_is_not_read_in_vain(aged: Connection, server: Wat
     assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
 
+def test_what_is_left_of_a_wait_limits_no_work(aged: Connection) -> None:
+    """That of catalogs and names has its own time, and nothing else has it."""
+    _reference(aged, "a")
+    aged.execute("""
+        CREATE TABLE s.seen (setting text);
+        CREATE FUNCTION s.f() RETURNS event_trigger LANGUAGE plpgsql AS
+        $$BEGIN INSERT INTO s.seen VALUES (current_setting('lock_timeout')); END$$""")
+    set_policy(aged, _AHEAD)
+    aged.execute("SET deadlock_timeout = '60ms'")
+    aged.execute("CREATE EVENT TRIGGER f ON ddl_command_end EXECUTE FUNCTION s.f()")
+    maintain(aged)
+    aged.execute("DROP EVENT TRIGGER f")
+    assert aged.execute("SELECT DISTINCT setting FROM s.seen").fetchall() == [("50ms",)]
+
+
 @_AHEAD_OR_OLD
 def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
     aged: Connection, server: WatchedServer, what: str, left: int

@@ -342,15 +342,16 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Before the table is locked: a partition whose rows are referenced, or that somebody uses, is
- * left, and so are all beside a default partition that somebody uses.
+ * Before the table is locked: a partition whose rows are referenced, or that somebody uses, or
+ * a partition of it, is left, and so are all beside a default partition that somebody uses.
  */
 static void
 check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
-	la_interval_retire_check_unused(run->partition);
+	foreach_oid(member, find_all_inheritors(run->partition, NoLock, NULL))
+		la_interval_retire_check_unused(member);
 	if (OidIsValid(default_partition))
 		la_interval_retire_check_unused(default_partition);
 	la_interval_retire_check_referenced(run->partition);

@@ -161,6 +161,35 @@ def test_referencing_tables_are_waited_for_once(
     assert len(bounds(aged)) == 4
 
 
+def test_partitions_of_old_ones_are_looked_at_before(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Else the table is locked in vain for each while they are vacuumed."""
+    make(session, "int")
+    for low in range(0, 50, 10):
+        _execute(
+            session,
+            f"""
+            CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})
+                PARTITION BY RANGE (t);
+            CREATE TABLE s.p{low}x PARTITION OF s.p{low} DEFAULT""",
+        )
+    session.execute(f"{_DEFAULT}; INSERT INTO s.p VALUES (45)")
+    session.execute("SET lock_timeout = '100ms'")
+    set_policy(session, "10, 0, premake => 0, retention => 20")
+    with (
+        server.connect(autocommit=False) as vacuum,
+        server.connect(autocommit=False) as reader,
+    ):
+        vacuum.execute("LOCK s.p0x, s.p10x IN SHARE UPDATE EXCLUSIVE MODE")
+        reader.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        maintain(session)
+        assert state(session, "blocked") == "p0: it is in use\np10: it is in use"
+        vacuum.rollback()
+    maintain(session)
+    assert (state(session, "blocked"), len(bounds(session))) == (None, 3)
+
+
 def test_the_default_partition_is_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
     """By a statement of PostgreSQL, which locks the referenced table behind that."""
     _reference(aged, "a")

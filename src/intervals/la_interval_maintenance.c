@@ -97,11 +97,13 @@ list_others(const LaIntervalRun *run)
  * Who has one of these, and waits for another or for the table, would be the victim of a
  * deadlock, since he has waited for longer: so each is waited for shortly then
  * (la_interval_run.c).  Here they are awaited in a mode that readers and writers do not meet, so
- * that an autovacuum gives way.
+ * that an autovacuum gives way.  For a policy that is no more only what is marked is to be done.
  */
 static void
 await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
+	if (run->is_superseded && run->retired != LA_INTERVAL_MARKED)
+		return;
 	foreach_oid(table, list_others(run))
 	{
 		la_interval_run_let_go(table, ShareUpdateExclusiveLock);

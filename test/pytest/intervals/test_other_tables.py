@@ -247,6 +247,27 @@ def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
     assert len(bounds(aged)) == left
 
 
+def test_who_vacuums_one_is_not_waited_for_after_the_policy(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """It was removed while references were read, or waited for."""
+    _execute(aged, _REFERENCED)
+    _reference(aged, "a")
+    set_policy(aged, _OLD)
+    with (
+        server.connect(autocommit=False) as vacuum,
+        server.connect(autocommit=False) as holder,
+    ):
+        vacuum.execute("LOCK s.a IN SHARE UPDATE EXCLUSIVE MODE")
+        holder.execute("LOCK s.f IN ACCESS EXCLUSIVE MODE")
+        with maintaining(aged, server, deadlock="10s") as running:
+            aged.execute("DELETE FROM pg_lookahead_interval_policy")
+            holder.rollback()
+            running.result(10)
+        vacuum.rollback()
+    assert len(bounds(aged)) == 11
+
+
 def test_what_needs_no_other_table_is_done(aged: Connection, server: WatchedServer) -> None:
     """While one of them is vacuumed, for which the next run comes again within minutes."""
     _reference(aged, "a")

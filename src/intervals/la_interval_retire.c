@@ -132,14 +132,30 @@ la_interval_retire_lock_of_references(bool drops)
 }
 
 /*
+ * Refuses what would have FINALIZE wait for others while tables that the partition references are
+ * locked: who waits for those and has a snapshot would be the victim of a deadlock.  See
+ * execute_behind_all().
+ */
+static void
+refuse_overflow(const SnapshotData *snapshot, const List *references)
+{
+	if (snapshot->suboverflowed && references != NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("a transaction has more subtransactions than a snapshot names")));
+}
+
+/*
  * Refuses to mark a partition that could not be detached, or dropped, just now.
  */
 static void
 check_references(Oid partition, bool drops)
 {
 	LOCKMODE	lock = la_interval_retire_lock_of_references(drops);
+	List	   *references = la_partition_references_locked(partition);
 
-	foreach_oid(table, la_partition_references_locked(partition))
+	refuse_overflow(GetTransactionSnapshot(), references);
+	foreach_oid(table, references)
 	{
 		if (!ConditionalLockRelationOid(table, lock))
 			ereport(ERROR,
@@ -306,11 +322,12 @@ refuse_another(bool is_another)
  * ATExecDetachPartitionFinalize() in tablecmds.c and XidInMVCCSnapshot() in snapmgr.c.
  */
 static void
-execute_behind_all(const char *command)
+execute_behind_all(const char *command, Oid partition)
 {
 	SnapshotData snapshot = *GetTransactionSnapshot();
 	SPIPlanPtr	plan;
 
+	refuse_overflow(&snapshot, la_partition_references_of(partition));
 	if (!snapshot.suboverflowed)
 	{
 		snapshot.xmin = TransamVariables->oldestXid;
@@ -350,7 +367,8 @@ la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 	la_interval_retire_lock(partition, drops);
 	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
 								la_interval_owner_name(parent),
-								la_interval_owner_name(partition)));
+								la_interval_owner_name(partition)),
+					   partition);
 	refuse_another(get_rel_relispartition(partition));
 }
 

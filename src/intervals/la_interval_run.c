@@ -57,7 +57,7 @@
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
-/* How long after a run that did not get a lock at most.  Arbitrary. */
+/* How long after a run that did not get a lock, or leaves a mark, at most.  Arbitrary. */
 #define MOST_WAIT_FOR_LOCK (8 * USECS_PER_MINUTE)
 
 /*
@@ -269,7 +269,7 @@ la_interval_run_end(LaIntervalRun *run)
 	if (failed)
 		state->next_run = end +
 			Min(LEAST_WAIT << Min(state->attempts, 10), LA_INTERVAL_MOST_WAIT);
-	if (run->is_locked_out || run->has_waited)
+	if (run->is_locked_out || run->has_waited || run->retired == LA_INTERVAL_MARKED)
 		state->next_run = Min(state->next_run, end + MOST_WAIT_FOR_LOCK);
 	state->attempts = failed ? state->attempts + 1 : 0;
 	if (!try_work(run, write_state))

@@ -31,6 +31,12 @@ _REFERENCING = """
 _REFERENCED = """
     ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
     INSERT INTO s.f SELECT max(k) FROM s.p"""
+# More subtransactions than other snapshots name.
+_SUBTRANSACTIONS = """
+    DO $$BEGIN FOR i IN 1..70 LOOP
+        BEGIN INSERT INTO s.busy VALUES (i); EXCEPTION WHEN OTHERS THEN NULL; END;
+    END LOOP; END$$"""
+_OVERFLOW = "a transaction has more subtransactions than a snapshot names"
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.{}'::regclass"
 
 
@@ -106,6 +112,29 @@ def test_who_has_one_and_waits_behind_us_is_no_victim(
             wanted.result(100)
             writer.rollback()
     assert _WAITED in state(referencing, "blocked")
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+@pytest.mark.parametrize("is_marked", [False, True], ids=["before-the-mark", "marked"])
+def test_nobody_is_waited_for_while_references_are_locked(
+    referencing: Connection, server: WatchedServer, is_marked: bool
+) -> None:
+    """FINALIZE would wait for whoever has a snapshot, also who waits for the referenced tables."""
+    referencing.execute("CREATE TABLE s.busy (i int)")
+    if is_marked:
+        leave_marked(referencing, server, _DROP)
+    else:
+        set_policy(referencing, _DROP)
+    with server.connect(autocommit=False) as other:
+        other.execute(_SUBTRANSACTIONS)
+        # Behind it, so that snapshots have to say that it runs.
+        referencing.execute("INSERT INTO s.busy VALUES (0)")
+        maintain(referencing)
+        assert _OVERFLOW in state(referencing, "blocked")
+        assert scalar(referencing, PENDING) == is_marked
+        soon = "extract(epoch FROM next_run - last_run) <= 480"
+        assert state(referencing, soon) is True or not is_marked
     maintain(referencing)
     _assert_done(referencing, 10)
 

@@ -11,7 +11,13 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
+WAITED = "canceling statement due to lock timeout"
 PENDING = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
+
+# A table that references s.p, of which one row is referenced.
+REFERENCED = """
+    ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
+    INSERT INTO s.f SELECT max(k) FROM s.p"""
 
 CHILDREN = """
     SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class c
@@ -20,14 +26,26 @@ CHILDREN = """
 
 def make(session: Connection, key: str, by: str = "k") -> None:
     """Table s.p with a key column of a type."""
-    dynamic: Any = f"CREATE TABLE s.p (k {key}, t text) PARTITION BY RANGE ({by})"
-    session.execute(dynamic)
+    execute(session, f"CREATE TABLE s.p (k {key}, t text) PARTITION BY RANGE ({by})")
 
 
 def set_policy(session: Connection, arguments: str, table: str = "s.p") -> None:
     """Call pg_lookahead_set_interval(); `arguments` stand behind the table."""
-    dynamic: Any = f"SELECT pg_lookahead_set_interval('{table}', {arguments})"
-    session.execute(dynamic)
+    execute(session, f"SELECT pg_lookahead_set_interval('{table}', {arguments})")
+
+
+def execute(session: Connection, statement: str) -> list[Any]:
+    """The rows of a statement that is put together; none where it has none."""
+    dynamic: Any = statement
+    result = session.execute(dynamic)
+    return result.fetchall() if result.description else []
+
+
+def seq_scans(session: Connection, table: str) -> int:
+    """How often a table of schema s was read from end to end."""
+    session.execute("SELECT pg_stat_force_next_flush()")
+    query = f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{table}'::regclass"
+    return int(scalar(session, query))
 
 
 def hear(session: Connection, statement: str) -> list[str]:
@@ -37,9 +55,8 @@ def hear(session: Connection, statement: str) -> list[str]:
     def listen(notice: Any) -> None:
         heard.append(notice.message_primary or "")
 
-    dynamic: Any = statement
     session.add_notice_handler(listen)
-    session.execute(dynamic)
+    execute(session, statement)
     session.remove_notice_handler(listen)
     return heard
 

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from extension.probes import Connection, scalar
 
-from intervals.policies import names
+from intervals.policies import execute, names
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/convert.md"
 _ALL = re.DOTALL | re.MULTILINE
@@ -64,13 +64,6 @@ def statements(block: str) -> list[str]:
         for statement in hidden.split(";\n")
         if statement.strip()
     ]
-
-
-def execute(session: Connection, statement: str) -> list[Any]:
-    """The rows of a statement; none where it has none."""
-    dynamic: Any = statement
-    result = session.execute(dynamic)
-    return result.fetchall() if result.description else []
 
 
 def run(session: Connection, block: str) -> None:

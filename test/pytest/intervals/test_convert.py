@@ -11,7 +11,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
 from intervals.crowd import crowd
-from intervals.policies import bounds, maintain, names, state
+from intervals.policies import bounds, execute, maintain, names, state
 from intervals.recipes import (
     AT_ONCE,
     BACK,
@@ -22,7 +22,6 @@ from intervals.recipes import (
     ROWS,
     blocks,
     content,
-    execute,
     insist,
     make_events,
     repeat,

@@ -11,7 +11,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.policies import names
+from intervals.policies import execute, names
 from intervals.recipes import (
     AT_ONCE,
     BACK,
@@ -22,7 +22,6 @@ from intervals.recipes import (
     ROWS,
     blocks,
     content,
-    execute,
     insist,
     make_events,
     run,

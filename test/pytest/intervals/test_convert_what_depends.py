@@ -9,13 +9,13 @@ import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
+from intervals.policies import execute
 from intervals.recipes import (
     BOUND,
     CHANGE,
     KEYS,
     ROWS,
     blocks,
-    execute,
     insist,
     make_events,
     page,

@@ -16,6 +16,7 @@ from waiting import wait_until
 from intervals.policies import (
     PENDING,
     bounds,
+    execute,
     leave_marked,
     maintain,
     maintaining,
@@ -28,11 +29,6 @@ from lookahead.extension import Stage
 
 _DROP = "'1 day', retention => '9 days', retention_action => 'drop', premake => 0"
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
-
-
-def _execute(session: Connection, statement: str) -> None:
-    dynamic: Any = statement
-    session.execute(dynamic)
 
 
 def test_what_is_not_old_any_more(aged: Connection, server: WatchedServer) -> None:
@@ -55,7 +51,7 @@ def test_who_gives_back_many_locks(aged: Connection, server: WatchedServer) -> N
     )
     for i in range(16):
         part = f"FOR VALUES WITH (MODULUS 16, REMAINDER {i})"
-        _execute(aged, f"CREATE TABLE s.old_{i} PARTITION OF s.old {part}")
+        execute(aged, f"CREATE TABLE s.old_{i} PARTITION OF s.old {part}")
     set_policy(aged, "'1 day', retention => '10 days', premake => 0")
     with server.connect(autocommit=False) as reader:
         reader.execute("SELECT lo_unlink(lo_create(0)) FROM generate_series(1, 5000)")
@@ -75,18 +71,18 @@ def test_a_mark_that_somebody_has_made_anew(aged: Connection, server: WatchedSer
     know = "LOCK TABLE ONLY s.p IN ACCESS SHARE MODE"
     detach = f"ALTER TABLE s.p DETACH PARTITION s.{oldest}"
     with server.connect(autocommit=False) as first, server.connect(autocommit=False) as second:
-        _execute(first, know)
+        execute(first, know)
         with maintaining(aged, server):
-            _execute(aged, f"{detach} FINALIZE")
-            _execute(
+            execute(aged, f"{detach} FINALIZE")
+            execute(
                 aged,
                 f"ALTER TABLE s.p ATTACH PARTITION s.{oldest}"
                 " FOR VALUES FROM (current_date - 10) TO (current_date - 9)",
             )
-            _execute(second, know)
+            execute(second, know)
             aged.execute("SET lock_timeout = '100ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):
-                _execute(aged, f"{detach} CONCURRENTLY")
+                execute(aged, f"{detach} CONCURRENTLY")
             first.rollback()
         assert scalar(aged, PENDING) == 1
     assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
@@ -97,7 +93,7 @@ def test_a_mark_that_somebody_has_made_anew(aged: Connection, server: WatchedSer
 def test_a_drop_that_has_to_wait_is_tried_again(aged: Connection, server: WatchedServer) -> None:
     """By the next run, which knows still that it was maintenance that began."""
     oldest = names(aged)[0]
-    _execute(aged, f"CREATE VIEW s.v AS SELECT * FROM s.{oldest}")
+    execute(aged, f"CREATE VIEW s.v AS SELECT * FROM s.{oldest}")
     set_policy(aged, _DROP)
     with server.connect(autocommit=False) as other:
         other.execute("COMMENT ON VIEW s.v IS 'in use'")
@@ -122,7 +118,7 @@ def test_what_was_begun_is_finished_before_the_extension_goes(
     (found,) = aged.execute(dynamic).fetchall()
     aged.execute("DROP EXTENSION pg_lookahead")
     try:
-        _execute(aged, found[0])
+        execute(aged, found[0])
         assert scalar(aged, PENDING) == 0
         assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
     finally:
@@ -150,16 +146,16 @@ def test_another_table_that_has_got_the_name(
         "'other.p', current_date - 10, '1 day', 11)"
     )
     aged.execute("INSERT INTO other.p SELECT * FROM s.p")
-    _execute(aged, _HOLD.format(tag=tag))
+    execute(aged, _HOLD.format(tag=tag))
     try:
         with server.connect(autocommit=False) as holder, ThreadPoolExecutor(1) as pool:
             holder.execute("SELECT pg_advisory_xact_lock(1)")
             running = pool.submit(_maintain_alone, server)
             wait_until(lambda: scalar(aged, _WAITING) == 1, "the command has begun")
-            _execute(aged, _SWAP)
+            execute(aged, _SWAP)
             holder.rollback()
             running.result(100)
-        _execute(aged, _SWAP_BACK)
+        execute(aged, _SWAP_BACK)
         assert scalar(aged, "SELECT count(*) FROM other.p") == 11
         assert len(bounds(aged, "other.p")) == 11
         maintain(aged)
@@ -184,9 +180,9 @@ def test_the_owner_of_now(aged: Connection, server: WatchedServer, table: str) -
     set_policy(aged, _DROP)
     set_policy(aged, "10, premake => 2", "s.q")
     with server.connect(autocommit=False) as former:
-        _execute(former, f"LOCK TABLE {table} IN SHARE MODE")
+        execute(former, f"LOCK TABLE {table} IN SHARE MODE")
         with maintaining(aged, server, table):
-            _execute(former, f"ALTER TABLE {table} OWNER TO owner")
+            execute(former, f"ALTER TABLE {table} OWNER TO owner")
             former.commit()
     assert state(aged, "last_error", table) is None
     if table == "s.q":
@@ -254,7 +250,7 @@ def test_a_partition_below_that_somebody_detaches(
     nested: Connection, server: WatchedServer, rest: str
 ) -> None:
     """It would be dropped with the one above it."""
-    _execute(nested, rest)
+    execute(nested, rest)
     _begin_to_detach_below(nested, server)
     _check_below(nested)
 

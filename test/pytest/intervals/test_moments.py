@@ -15,6 +15,7 @@ from waiting import wait_until
 from intervals.policies import (
     PENDING,
     bounds,
+    execute,
     leave_marked,
     maintain,
     maintaining,
@@ -26,11 +27,6 @@ from intervals.policies import (
 
 _DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
 _WITHOUT_AND_WITH_DEFAULT = pytest.mark.parametrize("rest", ["SELECT", _DEFAULT])
-
-
-def _execute(session: Connection, statement: str) -> None:
-    dynamic: Any = statement
-    session.execute(dynamic)
 
 
 def test_whoever_has_used_the_table_is_waited_for(aged: Connection, server: WatchedServer) -> None:
@@ -106,7 +102,7 @@ def test_younger_snapshots_are_not_waited_for(aged: Connection, server: WatchedS
 
 @_WITHOUT_AND_WITH_DEFAULT
 def test_a_policy_that_is_withdrawn(aged: Connection, server: WatchedServer, rest: str) -> None:
-    _execute(aged, rest)
+    execute(aged, rest)
     set_policy(aged, "'1 day', retention => '3 days', retention_action => 'drop', premake => 0")
     with server.connect(autocommit=False) as owner:
         owner.execute("SELECT pg_lookahead_set_interval('s.p', '1 day', premake => 0)")
@@ -135,7 +131,7 @@ def test_a_policy_that_is_changed_by_hand(
     """Who changes the row itself holds no lock on the table."""
     set_policy(aged, "'1 day', retention => '3 days', retention_action => 'drop', premake => 0")
     with server.connect(autocommit=False) as owner:
-        _execute(owner, f"UPDATE pg_lookahead_interval_policy SET {change}")
+        execute(owner, f"UPDATE pg_lookahead_interval_policy SET {change}")
         with maintaining(aged, server):
             owner.commit()
     assert len(bounds(aged)) == 11
@@ -151,7 +147,7 @@ def test_nothing_is_created_for_a_policy_that_was(
     make(session, "int")
     set_policy(session, "10, premake => 3")
     with server.connect(autocommit=False) as owner:
-        _execute(owner, f"SELECT pg_lookahead_{change}")
+        execute(owner, f"SELECT pg_lookahead_{change}")
         with maintaining(session, server):
             owner.commit()
     assert bounds(session) == []
@@ -164,7 +160,7 @@ def test_a_row_that_is_gone_makes_nothing_old(
     """It was seen when partitions were listed, and deleted before the lock was granted."""
     make(session, "int")
     session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 50)")
-    _execute(session, rest)
+    execute(session, rest)
     session.execute("INSERT INTO s.p SELECT generate_series(0, 99); INSERT INTO s.p VALUES (495)")
     set_policy(session, "10, 0, premake => 0, retention => 100, retention_action => 'drop'")
     with server.connect(autocommit=False) as other:
@@ -274,7 +270,7 @@ def test_what_somebody_else_has_marked_is_not_dropped(
     """It is old, so maintenance ends what was begun; the rows are those of who began it."""
     policy = "'1 day', retention => '9 days', retention_action => 'drop', premake => 0"
     oldest = leave_marked(aged, server, policy)
-    _execute(aged, f"UPDATE pg_lookahead_interval_state SET {ours}")
+    execute(aged, f"UPDATE pg_lookahead_interval_state SET {ours}")
     maintain(aged)
     assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
     assert len(bounds(aged)) == 10

@@ -14,18 +14,21 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from intervals.policies import (
+    REFERENCED,
+    WAITED,
     bounds,
+    execute,
     leave_marked,
     maintain,
     maintaining,
     make,
     names,
+    seq_scans,
     set_policy,
     state,
 )
 from lookahead.extension import Stage
 
-_WAITED = "canceling statement due to lock timeout"
 _AHEAD = "'1 day', premake => 1"
 _OLD = "'1 day', retention => '9 days', premake => 0"
 _DROP = f"{_OLD}, retention_action => 'drop'"
@@ -33,32 +36,18 @@ _DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
 _CHECK = """
     CREATE FUNCTION s.one() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
     ALTER TABLE s.p ADD CHECK (s.one() > 0)"""
-_REFERENCED = """
-    ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
-    INSERT INTO s.f SELECT max(k) FROM s.p"""
 _COMMITTING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 _AHEAD_OR_OLD = pytest.mark.parametrize(
     ("what", "left"), [("ahead", 12), ("old", 10)], ids=["ahead", "old"]
 )
 
 
-def _execute(session: Connection, statement: str) -> None:
-    dynamic: Any = statement
-    session.execute(dynamic)
-
-
 def _reference(session: Connection, *tables: str) -> None:
     """Foreign keys of s.p to new tables, which are locked in this order."""
     for table in tables:
-        _execute(session, f"CREATE TABLE s.{table} (k date PRIMARY KEY)")
-        _execute(session, f"INSERT INTO s.{table} SELECT k FROM s.p")
-        _execute(session, f"ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.{table}")
-
-
-def _scans(session: Connection, table: str) -> int:
-    session.execute("SELECT pg_stat_force_next_flush()")
-    query = f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{table}'::regclass"
-    return int(scalar(session, query))
+        execute(session, f"CREATE TABLE s.{table} (k date PRIMARY KEY)")
+        execute(session, f"INSERT INTO s.{table} SELECT k FROM s.p")
+        execute(session, f"ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.{table}")
 
 
 def _has_waited(session: Connection, time: str, table: str = "a") -> bool:
@@ -93,7 +82,7 @@ def test_who_waits_behind_the_first_of_two_tables_is_no_victim(
             holder.rollback()
             wanted.result(100)
             writer.rollback()
-    assert _WAITED in _said(aged)
+    assert WAITED in _said(aged)
     maintain(aged)
     assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
     assert len(bounds(aged)) == left
@@ -129,17 +118,17 @@ def test_a_table_at_both_ends_is_one(aged: Connection, server: WatchedServer) ->
 
 def test_references_are_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
     """While the table is locked: what references it is locked against readers in the end."""
-    _execute(aged, _REFERENCED)
+    execute(aged, REFERENCED)
     aged.execute("SET enable_nestloop = off; SET enable_mergejoin = off")
     set_policy(aged, _OLD)
-    before = _scans(aged, "f")
+    before = seq_scans(aged, "f")
     with server.connect(autocommit=False) as reader:
         reader.execute("LOCK s.f IN ACCESS SHARE MODE")
         maintain(aged)
         reader.rollback()
-    assert _WAITED in state(aged, "blocked")
+    assert WAITED in state(aged, "blocked")
     # When nobody was locked out yet.
-    assert _scans(aged, "f") == before + 1
+    assert seq_scans(aged, "f") == before + 1
     maintain(aged)
     assert (state(aged, "blocked"), len(bounds(aged))) == (None, 10)
 
@@ -153,7 +142,7 @@ def test_referencing_tables_are_waited_for_once(
     aged.execute("SET lock_timeout = '100ms'")
     set_policy(aged, "'1 day', retention => '3 days', premake => 0")
     with server.connect(autocommit=False) as writer:
-        _execute(writer, f"LOCK TABLE s.f IN {mode} MODE")
+        execute(writer, f"LOCK TABLE s.f IN {mode} MODE")
         maintain(aged)
         writer.rollback()
     assert len(state(aged, "blocked").split("\n")) == 1
@@ -167,7 +156,7 @@ def test_partitions_of_old_ones_are_looked_at_before(
     """Else the table is locked in vain for each while they are vacuumed."""
     make(session, "int")
     for low in range(0, 50, 10):
-        _execute(
+        execute(
             session,
             f"""
             CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})
@@ -193,15 +182,15 @@ def test_partitions_of_old_ones_are_looked_at_before(
 def test_the_default_partition_is_not_read_in_vain(aged: Connection, server: WatchedServer) -> None:
     """By a statement of PostgreSQL, which locks the referenced table behind that."""
     _reference(aged, "a")
-    _execute(aged, f"{_CHECK}; {_DEFAULT}")
+    execute(aged, f"{_CHECK}; {_DEFAULT}")
     set_policy(aged, _AHEAD)
-    before = _scans(aged, "rest")
+    before = seq_scans(aged, "rest")
     with server.connect(autocommit=False) as writer:
         writer.execute("LOCK s.a IN ROW EXCLUSIVE MODE")
         maintain(aged)
         writer.rollback()
-    assert state(aged, "last_error") == _WAITED
-    assert _scans(aged, "rest") == before
+    assert state(aged, "last_error") == WAITED
+    assert seq_scans(aged, "rest") == before
     maintain(aged)
     assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
@@ -238,7 +227,7 @@ def test_who_vacuums_one_is_waited_for_until_it_would_give_way(
         ThreadPoolExecutor(1) as pool,
     ):
         own.execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '20s'")
-        _execute(vacuum, f"LOCK s.{vacuumed} IN SHARE UPDATE EXCLUSIVE MODE")
+        execute(vacuum, f"LOCK s.{vacuumed} IN SHARE UPDATE EXCLUSIVE MODE")
         running = pool.submit(maintain, own)
         wait_until(lambda: running.done() or _has_waited(aged, "0.5 s", vacuumed), "it waits")
         vacuum.rollback()
@@ -251,7 +240,7 @@ def test_who_vacuums_one_is_not_waited_for_after_the_policy(
     aged: Connection, server: WatchedServer
 ) -> None:
     """It was removed while references were read, or waited for."""
-    _execute(aged, _REFERENCED)
+    execute(aged, REFERENCED)
     _reference(aged, "a")
     set_policy(aged, _OLD)
     with (
@@ -278,7 +267,7 @@ def test_what_needs_no_other_table_is_done(aged: Connection, server: WatchedServ
         for _ in range(5):
             maintain(aged)
         vacuum.rollback()
-    assert state(aged, "last_error") == _WAITED
+    assert state(aged, "last_error") == WAITED
     assert state(aged, "last_analyze") is not None
     wait = "SELECT next_run - last_run FROM pg_lookahead_interval_state"
     assert scalar(aged, wait) == timedelta(minutes=8)
@@ -304,7 +293,7 @@ def test_a_stronger_lock_is_waited_for_alone(aged: Connection, server: WatchedSe
             wait_until(lambda: scalar(aged, waiting), "the table is waited for anew")
             writer.execute("SET lock_timeout = '20s'; INSERT INTO s.p VALUES (current_date)")
         reader.rollback()
-    assert state(aged, "last_error") == _WAITED
+    assert state(aged, "last_error") == WAITED
     maintain(aged)
     assert (state(aged, "last_error"), len(bounds(aged))) == (None, 12)
 
@@ -329,7 +318,7 @@ def _committing(session: Connection, own: Connection, call: str) -> Iterator[Fut
     cancel = f"SELECT pg_cancel_backend(pid) {_COMMITTING}"
     own.execute("SET synchronous_commit = on; SET deadlock_timeout = '20s'")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_execute, own, call)
+        running = pool.submit(execute, own, call)
         try:
             yield running
         finally:

@@ -12,15 +12,17 @@ from waiting import wait_until
 
 from intervals.policies import (
     PENDING,
+    REFERENCED,
+    WAITED,
     bounds,
     leave_marked,
     maintain,
     maintaining,
+    seq_scans,
     set_policy,
     state,
 )
 
-_WAITED = "canceling statement due to lock timeout"
 _AHEAD = "'1 day', premake => 1"
 _DROP = "'1 day', retention => '9 days', premake => 0, retention_action => 'drop'"
 _REFERENCING = """
@@ -28,9 +30,6 @@ _REFERENCING = """
     CREATE TABLE s.a1 PARTITION OF s.a FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
     INSERT INTO s.a SELECT k FROM s.p;
     ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a"""
-_REFERENCED = """
-    ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p);
-    INSERT INTO s.f SELECT max(k) FROM s.p"""
 # More subtransactions than other snapshots name.
 _SUBTRANSACTIONS = """
     DO $$BEGIN FOR i IN 1..70 LOOP
@@ -49,12 +48,6 @@ def referencing(aged: Connection) -> Iterator[Connection]:
 
 def _waits(session: Connection, table: str) -> int:
     return int(scalar(session, _WAITING.format(table)))
-
-
-def _scans(session: Connection, table: str) -> int:
-    session.execute("SELECT pg_stat_force_next_flush()")
-    query = f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{table}'::regclass"
-    return int(scalar(session, query))
 
 
 def _assert_done(session: Connection, left: int) -> None:
@@ -111,7 +104,7 @@ def test_who_has_one_and_waits_behind_us_is_no_victim(
             holder.rollback()
             wanted.result(100)
             writer.rollback()
-    assert _WAITED in state(referencing, "blocked")
+    assert WAITED in state(referencing, "blocked")
     maintain(referencing)
     _assert_done(referencing, 10)
 
@@ -143,17 +136,17 @@ def test_references_are_not_read_in_vain_for_one(
     referencing: Connection, server: WatchedServer
 ) -> None:
     """A table is referenced as well, and would be read while it is locked."""
-    referencing.execute(_REFERENCED)
+    referencing.execute(REFERENCED)
     referencing.execute("SET enable_nestloop = off; SET enable_mergejoin = off")
     set_policy(referencing, _DROP)
-    before = _scans(referencing, "f")
+    before = seq_scans(referencing, "f")
     with server.connect(autocommit=False) as writer:
         writer.execute("LOCK s.a1 IN ROW EXCLUSIVE MODE")
         maintain(referencing)
         writer.rollback()
-    assert _WAITED in state(referencing, "blocked")
+    assert WAITED in state(referencing, "blocked")
     # When nobody was locked out yet.
-    assert _scans(referencing, "f") == before + 1
+    assert seq_scans(referencing, "f") == before + 1
     maintain(referencing)
     _assert_done(referencing, 10)
 

@@ -11,7 +11,13 @@ from extension.probes import QUIET, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
-from intervals.policies import maintain, make, set_policy, state
+from intervals.policies import (
+    execute,
+    maintain,
+    make,
+    set_policy,
+    state,
+)
 from lookahead.extension import Stage
 
 _LOGICAL = {**QUIET, "wal_level": "logical", "wal_retrieve_retry_interval": "100ms"}
@@ -52,11 +58,6 @@ def pair(server: WatchedServer) -> Iterator[tuple[Connection, Connection]]:
         session.execute("DROP DATABASE publisher WITH (FORCE)")
 
 
-def _execute(session: Connection, statement: str) -> None:
-    dynamic: Any = statement
-    session.execute(dynamic)
-
-
 @contextmanager
 def _subscribed(
     server: WatchedServer, pair: tuple[Connection, Connection], options: str = ""
@@ -66,7 +67,7 @@ def _subscribed(
     publisher.execute("CREATE PUBLICATION everything FOR ALL TABLES")
     publisher.execute("SELECT pg_create_logical_replication_slot('subscribed', 'pgoutput')")
     place = f"host={server.socket_directory} port={server.port} user=postgres dbname=publisher"
-    _execute(
+    execute(
         subscriber,
         f"CREATE SUBSCRIPTION everything CONNECTION '{place}' PUBLICATION everything "
         f"WITH (create_slot = false, slot_name = 'subscribed'{options})",
@@ -97,7 +98,7 @@ def _await_applied(pair: tuple[Connection, Connection]) -> None:
     """Return once the subscriber has applied what the publisher has committed."""
     publisher, subscriber = pair
     number = scalar(publisher, "SELECT count(*) FROM s.marker")
-    _execute(publisher, f"INSERT INTO s.marker VALUES ({number})")
+    execute(publisher, f"INSERT INTO s.marker VALUES ({number})")
     arrived = f"SELECT count(*) FROM s.marker WHERE k = {number}"
     wait_until(lambda: scalar(subscriber, arrived), "changes are applied", 30)
 
@@ -134,7 +135,7 @@ def test_the_subscribers_own_stays(
                 "SELECT pg_lookahead_set_interval('s.p', 7, retention => 7)",
                 "UPDATE pg_lookahead_interval_policy SET step = '8'",
             ):
-                _execute(publisher, statement)
+                execute(publisher, statement)
                 _await_applied(pair)
                 assert _kept(subscriber) == before
     finally:
@@ -181,10 +182,10 @@ def test_a_table_that_the_subscriber_has_not(
     publisher, subscriber = pair
     table = "CREATE TABLE s.r (k int PRIMARY KEY) PARTITION BY RANGE (k)"
     with _subscribed(server, pair):
-        _execute(publisher, table)
+        execute(publisher, table)
         set_policy(publisher, "10", "s.r")
         told = 'ERROR:  relation "s.r" does not exist'
         wait_until(lambda: told in server.read_log(), "it stops")
-        _execute(subscriber, table)
+        execute(subscriber, table)
         _await_applied(pair)
         assert _kept(subscriber) == [[], []]

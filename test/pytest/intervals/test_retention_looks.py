@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from extension.probes import Connection, scalar
@@ -14,10 +13,12 @@ from intervals.moving import move, moved, stay
 from intervals.policies import (
     PENDING,
     bounds,
+    execute,
     leave_marked,
     maintain,
     maintaining,
     make,
+    seq_scans,
     set_policy,
     state,
 )
@@ -46,29 +47,15 @@ def _lengthen(session: Connection) -> None:
     session.execute("INSERT INTO s.p_490 SELECT 490, repeat('x', 7000) FROM generate_series(1, 40)")
 
 
-def _execute(session: Connection, statement: str) -> None:
-    dynamic: Any = statement
-    session.execute(dynamic)
-
-
-def _scans(session: Connection, partition: str) -> int:
-    session.execute("SELECT pg_stat_force_next_flush()")
-    found = scalar(
-        session, f"SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 's.{partition}'::regclass"
-    )
-    assert isinstance(found, int)
-    return found
-
-
 @_WITHOUT_AND_WITH_DEFAULT
 def test_a_row_is_searched_once(numbers: Connection, rest: str) -> None:
     """Not again for each partition that is taken out."""
-    _execute(numbers, rest)
+    execute(numbers, rest)
     set_policy(numbers, _DROP)
-    before = _scans(numbers, "p_490")
+    before = seq_scans(numbers, "p_490")
     maintain(numbers)
     assert len(bounds(numbers)) == 11
-    assert _scans(numbers, "p_490") == before + 1
+    assert seq_scans(numbers, "p_490") == before + 1
 
 
 @_WITHOUT_AND_WITH_DEFAULT
@@ -77,13 +64,13 @@ def test_only_rows_near_the_one_that_was_found_count(
     numbers: Connection, server: WatchedServer, rest: str, change: str, left: int
 ) -> None:
     """A partition stays if they are gone, and is taken out by the next run; the others are not."""
-    _execute(numbers, rest)
+    execute(numbers, rest)
     _lengthen(numbers)
     set_policy(numbers, _DROP)
     with server.connect(autocommit=False) as other:
         other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
         with maintaining(numbers, server):
-            _execute(other, change)
+            execute(other, change)
             other.commit()
     why = None if left == 11 else f"p_0: {_CHANGED}"
     assert (state(numbers, "blocked"), state(numbers, "last_error")) == (why, None)
@@ -103,7 +90,7 @@ def test_a_row_that_changes_before_a_drop(numbers: Connection, server: WatchedSe
             other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
             user.rollback()
             wait_until(lambda: scalar(numbers, _WAITING) == 1, "the table is waited for")
-            _execute(other, _FAR)
+            execute(other, _FAR)
             other.commit()
     assert (state(numbers, "blocked"), state(numbers, "last_error")) == (f"p_0: {_CHANGED}", None)
     assert scalar(numbers, PENDING) == 1
@@ -133,7 +120,7 @@ def test_a_row_that_goes_while_a_referenced_table_is_waited_for(
 def _fill_default(session: Connection) -> None:
     """Rows of the default partition that would follow a gap, and are kept."""
     for low in range(410, 450, 10):
-        _execute(session, f"DROP TABLE s.p_{low}")
+        execute(session, f"DROP TABLE s.p_{low}")
     session.execute(_DEFAULT)
     session.execute("INSERT INTO s.p VALUES (415), (425), (435), (445)")
     set_policy(session, _DROP)
@@ -141,9 +128,9 @@ def _fill_default(session: Connection) -> None:
 
 def test_rows_that_move_have_it_searched_once(numbers: Connection) -> None:
     _fill_default(numbers)
-    before = _scans(numbers, "p_490")
+    before = seq_scans(numbers, "p_490")
     assert move(numbers) == [moved(4, 4)]
-    assert _scans(numbers, "p_490") == before + 1
+    assert seq_scans(numbers, "p_490") == before + 1
 
 
 def test_only_rows_near_it_count_for_rows_that_move(
@@ -159,7 +146,7 @@ def test_only_rows_near_it_count_for_rows_that_move(
         other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
         moving = pool.submit(move, own)
         wait_until(lambda: scalar(numbers, _WAITING) == 1, "the table is waited for")
-        _execute(other, _FAR)
+        execute(other, _FAR)
         other.execute("COMMIT")
         assert moving.result(100) == [moved(3, 3), stay(1)]
         assert "Of 1 that is not known" in str(details)

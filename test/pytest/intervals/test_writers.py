@@ -11,7 +11,15 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.policies import bounds, maintain, maintaining, make, set_policy, state
+from intervals.policies import (
+    WAITED,
+    bounds,
+    maintain,
+    maintaining,
+    make,
+    set_policy,
+    state,
+)
 
 _TRIGGER = """
     CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
@@ -22,12 +30,11 @@ _KEY = """
 _REFERENCED = """
     ALTER TABLE s.p ADD UNIQUE (k); CREATE TABLE s.referencing (r int REFERENCES s.p (k))"""
 _ITSELF = "ALTER TABLE s.p ADD UNIQUE (k), ADD FOREIGN KEY (k) REFERENCES s.p (k)"
-_WAITED = "canceling statement due to lock timeout"
 
 
 @pytest.mark.parametrize(
     ("statements", "error"),
-    [("SELECT", None), (_TRIGGER, None), (_KEY, None), (_REFERENCED, None), (_ITSELF, _WAITED)],
+    [("SELECT", None), (_TRIGGER, None), (_KEY, None), (_REFERENCED, None), (_ITSELF, WAITED)],
     ids=["plain", "trigger", "key", "to it", "to itself"],
 )
 def test_a_writer_is_not_waited_for(
@@ -90,7 +97,7 @@ def test_a_writer_behind_us_is_no_victim_of_a_deadlock(
             reader.rollback()
             written.result(100)
             writer.commit()
-    assert _WAITED in f"{state(session, 'last_error')} {state(session, 'blocked')}"
+    assert WAITED in f"{state(session, 'last_error')} {state(session, 'blocked')}"
     maintain(session)
     assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
 
@@ -106,7 +113,7 @@ def test_writers_wait_behind_us_for_less_than_deadlock_timeout(
             writer.execute("SET lock_timeout = '30s'")
             writer.execute(_ROW_AHEAD.encode())
             writer.commit()
-    assert _WAITED in state(session, "last_error")
+    assert WAITED in state(session, "last_error")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +151,7 @@ def test_who_locks_the_table_for_long_is_met_again_within_minutes(
         other.execute("LOCK TABLE ONLY s.p IN SHARE UPDATE EXCLUSIVE MODE")
         for _ in range(5):
             maintain(session)
-    assert state(session, "last_error") == _WAITED
+    assert state(session, "last_error") == WAITED
     wait = "SELECT next_run - last_run FROM pg_lookahead_interval_state"
     assert scalar(session, wait) == timedelta(minutes=8)
 

@@ -38,25 +38,6 @@ list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * The tables with foreign keys to this one that core locks: no partitions of them.  Relies on
- * CloneFkReferenced() and DetachPartitionFinalize() in tablecmds.c.
- */
-static List *
-list_referencing(Oid parent)
-{
-	List	   *all = la_partition_references_to(parent);
-	List	   *referencing = NIL;
-
-	foreach_oid(table, all)
-	{
-		if (!get_rel_relispartition(table) ||
-			!list_member_oid(all, get_partition_parent(table, true)))
-			referencing = lappend_oid(referencing, table);
-	}
-	return referencing;
-}
-
-/*
  * Locks what core does in the end, some of it behind work that takes long: the default partition
  * is searched for rows.  Relies on DefineRelation() and CloneFkReferencing() in tablecmds.c.
  */
@@ -71,7 +52,7 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
 		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
 	la_interval_run_lock(run, list_concat_unique_oid(la_partition_references_locked(run->parent),
-													 list_referencing(run->parent)),
+													 la_partition_references_locked_to(run->parent)),
 						 ShareRowExclusiveLock);
 	la_interval_create_batch(&run->wanted, policy);
 }
@@ -89,7 +70,7 @@ list_others(const LaIntervalRun *run)
 	if (run->retired == LA_INTERVAL_MARKED)
 		return list_concat(la_partition_references_locked(run->partition),
 						   find_all_inheritors(run->partition, NoLock, NULL));
-	others = list_concat(la_partition_references_locked(run->parent), list_referencing(run->parent));
+	others = list_concat(la_partition_references_locked(run->parent), la_partition_references_locked_to(run->parent));
 	return OidIsValid(default_partition) ? lappend_oid(others, default_partition) : others;
 }
 
@@ -379,7 +360,7 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		return;
 	default_partition = get_default_partition_oid(run->parent);
 	tables = OidIsValid(default_partition) ? list_make1_oid(default_partition) : NIL;
-	tables = list_concat(lappend_oid(tables, run->partition), list_referencing(run->parent));
+	tables = list_concat(lappend_oid(tables, run->partition), la_partition_references_locked_to(run->parent));
 	la_interval_run_lock(run, tables, AccessExclusiveLock);
 	la_interval_run_lock(run, la_partition_references_locked(run->partition),
 						 la_interval_retire_lock_of_references(policy->drops));

@@ -70,15 +70,36 @@ la_partition_references_of(Oid table)
 						   ConstraintRelidTypidNameIndexId, false);
 }
 
+/*
+ * A table that only inherits from another is no partition of it.
+ */
 static bool
 is_below_one_of(Oid table, const List *tables)
 {
+	if (!get_rel_relispartition(table))
+		return false;
 	foreach_oid(ancestor, get_partition_ancestors(table))
 	{
 		if (list_member_oid(tables, ancestor))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Those of the tables that are no partitions of others among them.
+ */
+static List *
+roots_among(const List *tables)
+{
+	List	   *roots = NIL;
+
+	foreach_oid(table, tables)
+	{
+		if (!is_below_one_of(table, tables))
+			roots = lappend_oid(roots, table);
+	}
+	return roots;
 }
 
 /*
@@ -90,18 +111,25 @@ is_below_one_of(Oid table, const List *tables)
 List *
 la_partition_references_locked(Oid table)
 {
-	List	   *all = la_partition_references_of(table);
 	List	   *locked = NIL;
 
-	foreach_oid(other, all)
+	foreach_oid(other, roots_among(la_partition_references_of(table)))
 	{
-		if (is_below_one_of(other, all))
-			continue;
 		locked = list_append_unique_oid(locked, other);
 		if (get_rel_relkind(other) == RELKIND_PARTITIONED_TABLE)
 			locked = list_concat_unique_oid(locked, find_all_inheritors(other, NoLock, NULL));
 	}
 	return locked;
+}
+
+/*
+ * The tables that core locks because they reference this one: no partitions of them.  Relies on
+ * CloneFkReferenced() and DetachPartitionFinalize() in tablecmds.c.
+ */
+List *
+la_partition_references_locked_to(Oid table)
+{
+	return roots_among(la_partition_references_to(table));
 }
 
 /*

@@ -13,6 +13,7 @@
 extern List *la_partition_references_of(Oid table);
 extern List *la_partition_references_locked(Oid table);
 extern List *la_partition_references_to(Oid table);
+extern List *la_partition_references_locked_to(Oid table);
 extern List *la_partition_references_keys_to(Oid table);
 extern bool la_partition_references_itself(Oid table);
 

@@ -183,3 +183,22 @@ def test_tables_that_inherit_are_none(aged: Connection, server: WatchedServer) -
         maintain(aged)
         vacuum.rollback()
     _assert_done(aged, 12)
+
+
+def test_one_that_inherits_is_locked_for_its_own_key(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """Although the one that it inherits from is referenced, too."""
+    aged.execute("""
+        CREATE TABLE s.a (k date PRIMARY KEY); CREATE TABLE s.a1 (PRIMARY KEY (k)) INHERITS (s.a);
+        INSERT INTO s.a SELECT k FROM s.p; INSERT INTO s.a1 SELECT k FROM s.p;
+        ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a, ADD FOREIGN KEY (k) REFERENCES s.a1""")
+    set_policy(aged, _DROP)
+    with server.connect(autocommit=False) as vacuum:
+        vacuum.execute("LOCK s.a1 IN SHARE UPDATE EXCLUSIVE MODE")
+        maintain(aged)
+        vacuum.rollback()
+    assert 'table "a1", which it references, is in use' in state(aged, "blocked")
+    assert scalar(aged, PENDING) == 0
+    maintain(aged)
+    _assert_done(aged, 10)

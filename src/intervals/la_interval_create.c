@@ -119,11 +119,12 @@ la_interval_create_batch(LaIntervalWanted *wanted,
 						 const LaIntervalPolicy *policy)
 {
 	const LaPartitionSeries *series = linitial(wanted->series);
-	LOCKMODE	held = wanted->lock;
+	LOCKMODE	needed = wanted->lock == AccessExclusiveLock ? AccessExclusiveLock
+		: lock_needed(policy->parent);
 
-	wanted->lock = Max(held, lock_needed(policy->parent));
-	if (wanted->lock > held)
+	if (needed > wanted->lock)
 	{
+		wanted->lock = needed;
 		wanted->batch = 1;
 		return;
 	}

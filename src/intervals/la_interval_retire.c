@@ -137,9 +137,9 @@ la_interval_retire_lock_of_references(bool drops)
  * execute_behind_all().
  */
 static void
-refuse_overflow(const SnapshotData *snapshot, const List *references)
+refuse_overflow(const SnapshotData *snapshot, Oid partition)
 {
-	if (snapshot->suboverflowed && references != NIL)
+	if (snapshot->suboverflowed && la_partition_references_of(partition) != NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("a transaction has more subtransactions than a snapshot names")));
@@ -152,10 +152,9 @@ static void
 check_references(Oid partition, bool drops)
 {
 	LOCKMODE	lock = la_interval_retire_lock_of_references(drops);
-	List	   *references = la_partition_references_locked(partition);
 
-	refuse_overflow(GetTransactionSnapshot(), references);
-	foreach_oid(table, references)
+	refuse_overflow(GetTransactionSnapshot(), partition);
+	foreach_oid(table, la_partition_references_locked(partition))
 	{
 		if (!ConditionalLockRelationOid(table, lock))
 			ereport(ERROR,
@@ -327,7 +326,7 @@ execute_behind_all(const char *command, Oid partition)
 	SnapshotData snapshot = *GetTransactionSnapshot();
 	SPIPlanPtr	plan;
 
-	refuse_overflow(&snapshot, la_partition_references_of(partition));
+	refuse_overflow(&snapshot, partition);
 	if (!snapshot.suboverflowed)
 	{
 		snapshot.xmin = TransamVariables->oldestXid;

@@ -50,11 +50,12 @@ _ONE = "One statement that EXPLAIN takes is checked."
 # With parentheses: without them a statement that begins with ANALYZE would be executed.
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
-_TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
+_OF_TYPES = r"\w*typ(?:e|es|id) (?:\(o )?([\d ]+)"
+_TYPES = re.compile(f":{_OF_TYPES}")
 # Of values that are made; what is read or handed on has been checked when it was. What a record is
 # made of is known of its parts only; jsonb_populate_record_valid() returns none of what it makes.
 _RECORD, _POPULATE_VALID = 2249, 6338
-_MADE = re.compile(r":(?!vartype|paramtype|aggargtypes)\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
+_MADE = re.compile(f":(?!vartype|paramtype|aggargtypes){_OF_TYPES}")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
 _CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
 _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")

@@ -41,14 +41,14 @@ _CREATE_INDEX = re.compile(
     r"(?=[,)]))?",
     _FLAGS,
 )
-_INSIDE = r'(?:"[^"]*"|[^()"])*+'
+_LISTED = r'(?:"[^"]*"|[^()"])*+'
 # The index of a constraint, but for a temporal one's, which is no btree.
 _ADD_KEY = re.compile(
     rf"\A\s*alter\s+table{END}\s*(?:if\s+exists{END}\s*)?(?P<only>only{END}\s*)?{_TABLE}"
     rf"(?:\*\s*)?add{END}\s*(?:constraint{END}\s*(?P<index>{NAME})\s*)?"
     rf"(?:primary\s+key|unique(?:\s+nulls\s+(?:not\s+)?distinct)?)\s*"
     # One subcommand: a second one may make other indexes, or the column.
-    rf'(?=\((?![^()]*\soverlaps\s*\)){_INSIDE}\)(?:"[^"]*"|[^(),"]|\({_INSIDE}\))*+\Z)',
+    rf'(?=\((?![^()]*\soverlaps\s*\)){_LISTED}\)(?:"[^"]*"|[^(),"]|\({_LISTED}\))*+\Z)',
     _FLAGS,
 )
 _AS_INDEX = r"CREATE UNIQUE INDEX \g<index> ON \g<only>\g<table> "

@@ -25,8 +25,9 @@ PAD_LETTERS = 37
 _APPENDED = 5
 # Of a statement that are inserted one by one, at most.
 SINGLE_ROWS = 32
-# The size up to which a table that a query makes is filled by core: 4 MB, and the page at hand.
-_FILLED_BY_CORE_KB = 4096 + 8
+# The size up to which a table that a query makes is filled by core, at most: 4 MB, and the pages
+# by which core extends it in advance (MAX_BUFFERS_TO_EXTEND_BY of hio.c).
+_FILLED_BY_CORE_KB = 4096 + 64 * 8
 
 
 def row_bytes(data_bytes: int) -> int:

@@ -98,9 +98,9 @@ def check(context: CommandContext, /, **options: Any) -> None:
     ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
     planning it, for a minute at most, can call functions declared immutable or stable, and those of
     operators: its own, and those in the views, indexes, policies and defaults of its tables. A
-    STATEMENT of "-" is read from standard input. With --top, a line tells of each statement of
-    pg_stat_statements with many reads whether it would gain, and the first one of the whole
-    workload. Those of other roles are not planned, but a superuser's by a superuser.
+    STATEMENT of "-" is read from standard input. With --top, the first line is about the whole
+    workload, and those below are about the statements of pg_stat_statements that read most. Only
+    statements of your own role are planned, as a superuser those of all superusers.
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure

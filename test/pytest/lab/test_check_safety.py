@@ -241,6 +241,14 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT json_agg(f) FROM v.felt AS f", "v.told(v.mood)"),
         ("SELECT to_json(v.feel())", "v.told(v.mood)"),
         ("SELECT v.feel() = v.feel()", "v.alike(v.twin,v.twin)"),
+        ("SELECT to_json(v.opaque())", "v.told(v.mood)"),
+        ("SELECT to_json(v.veiled())", "v.told(v.mood)"),
+        ("SELECT jsonb_populate_record(v.opaque(), '{}')::text", "v.f(integer)"),
+        ("SELECT to_json(most_common_vals) FROM pg_stats", "v.told(v.mood)"),
+        ("SELECT to_json(s) FROM pg_statistic AS s", "v.told(v.mood)"),
+        ("SELECT (v.two()).d", "v.f(integer)"),
+        ("SELECT v.last(d) FROM v.records", "v.f(integer)"),
+        ("SELECT v.last(d) OVER () FROM v.records", "v.f(integer)"),
         ("SELECT ns FROM v.arrays WHERE ns && '{1}'", "v.compare(integer,integer)"),
         ("SELECT i || 'x' FROM v.values", "v.as_text(date)"),
         ("SELECT domain_in('1', 'v.checked'::regtype, -1)::text", "domain_in(cstring,oid,integer)"),
@@ -291,6 +299,8 @@ def test_functions_in_c_that_execute_texts(
         "TABLE v.arrays",
         "TABLE v.guarded",  # a superuser bypasses the policy
         "SELECT to_json(c), to_json(n), to_jsonb(r), quote_literal(c), i + 1 FROM v.values",
+        "SELECT (r).c, any_value(d), array_agg(d) FROM v.records GROUP BY r",
+        "SELECT lag(d) OVER w, first_value(r) OVER w FROM v.records WINDOW w AS (ORDER BY d)",
         "SELECT count(d), min(d), max(a.d) FROM v.values AS a WHERE d > 0 GROUP BY ds",
     ],
 )

@@ -51,6 +51,14 @@ VOLATILE = """
     CREATE TABLE v.records (r v.record, d v.checked);
     CREATE FUNCTION v.two(OUT d v.checked, OUT n int) STABLE LANGUAGE sql
         AS 'SELECT d, 1 FROM v.records OFFSET 0';
+    CREATE FUNCTION v.opaque() RETURNS record STABLE LANGUAGE sql AS $$ SELECT 'a'::v.mood, 1 $$;
+    CREATE FUNCTION v.veiled(OUT r record) STABLE LANGUAGE sql AS 'SELECT v.opaque()';
+    CREATE FUNCTION v.checks(v.checked) RETURNS v.checked IMMUTABLE LANGUAGE plpgsql
+        AS $$ BEGIN RETURN $1; END $$;
+    CREATE FUNCTION v.second(v.checked, v.checked) RETURNS v.checked IMMUTABLE LANGUAGE sql
+        AS 'SELECT $2';
+    CREATE AGGREGATE v.last(v.checked)
+        (SFUNC = v.second, STYPE = v.checked, FINALFUNC = v.checks);
     CREATE FUNCTION v.compare(int, int) RETURNS int LANGUAGE plpgsql
         AS $$ BEGIN RETURN btint4cmp($1, $2); END $$;
     CREATE OPERATOR CLASS v.inverted FOR TYPE int[] USING gin AS OPERATOR 1 && (anyarray, anyarray),

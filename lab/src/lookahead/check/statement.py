@@ -54,8 +54,13 @@ _OF_TYPES = r"\w*typ(?:e|es|id) (?:\(o )?([\d ]+)"
 _TYPES = re.compile(f":{_OF_TYPES}")
 # Of values that are made; what is read or handed on has been checked when it was. What a record is
 # made of is known of its parts only; jsonb_populate_record_valid() returns none of what it makes.
-_RECORD, _POPULATE_VALID = 2249, 6338
-_MADE = re.compile(f":(?!vartype|paramtype|aggargtypes){_OF_TYPES}")
+_RECORD, _ANYARRAY, _POPULATE_VALID = 2249, 2277, 6338
+# So is a column of a row, and what the server's own aggregates and window functions hand on.
+_HANDED_ON = (
+    r":fieldnum \d+ :resulttype \d+"
+    r"|:(?:agg|win)fnoid \d{1,4} :\w+type \d+(?: :aggcollid \d+ :inputcollid \d+ :\w+type \d+)?"
+)
+_MADE = re.compile(f"{_HANDED_ON}|:(?!vartype|paramtype|aggargtypes){_OF_TYPES}")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
 _CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
 _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")
@@ -84,12 +89,16 @@ _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
 _INDEXES = re.compile(r":indexid (\d+)")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
 # all of these parts a value that is made of text or JSON is checked, and values are compared. What
-# is in a record that a function returns its parameters tell.
+# is in a record that a function returns its parameters tell. Of others, and in the anyarray of
+# pg_statistic (2277), it may be any type.
 _PARTS = """
     WITH RECURSIVE part AS (
         SELECT pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS oid
         UNION SELECT pg_catalog.unnest(proallargtypes) FROM pg_catalog.pg_proc
               WHERE oid = ANY (%(functions)s::pg_catalog.oid[])
+        UNION SELECT 2277::pg_catalog.oid FROM pg_catalog.pg_proc
+              WHERE oid = ANY (%(functions)s::pg_catalog.oid[]) AND oid >= 16384
+                AND prorettype = 2249 AND coalesce(2249 = ANY (proallargtypes), true)
         UNION
         SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
             LATERAL (
@@ -98,7 +107,8 @@ _PARTS = """
                 UNION ALL SELECT atttypid FROM pg_catalog.pg_attribute
                           WHERE attrelid = whole.typrelid AND attnum > 0 AND NOT attisdropped
                 UNION ALL SELECT rngsubtype FROM pg_catalog.pg_range
-                          WHERE whole.oid IN (rngtypid, rngmultitypid)) AS within
+                          WHERE whole.oid IN (rngtypid, rngmultitypid)
+                UNION ALL SELECT oid FROM pg_catalog.pg_type WHERE whole.oid = 2277) AS within
         WHERE within.oid <> 0)"""
 _DOMAIN_CHECKS = f"""{_PARTS}
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
@@ -297,7 +307,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
             "the server does not show which functions the statement calls",
             "--allow-volatile executes it whatever it calls.",
         )
-    seen: set[int] = set()
+    seen = {_ANYARRAY}  # of which nothing makes values
     is_valid_asked = _POPULATE_VALID in _numbers(_FUNCTION, texts)
     has_record = is_valid_asked or _RECORD in _numbers(_TYPES, texts)
     made_of = _TYPES if has_record else _MADE
@@ -336,5 +346,5 @@ def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
 
 def _numbers(pattern: re.Pattern[str], texts: Iterable[str]) -> set[int]:
     """All numbers that the pattern's group has, wherever it matches."""
-    groups = (match[1] for text in texts for match in pattern.finditer(text))
+    groups = (match[1] or "" for text in texts for match in pattern.finditer(text))
     return {int(number) for group in groups for number in group.split()}

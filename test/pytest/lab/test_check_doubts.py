@@ -49,6 +49,11 @@ _TABLES = """
     ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
     CREATE ROLE clerk; GRANT INSERT ON secured TO clerk; CREATE VIEW shown AS TABLE kinds;
     CREATE TABLE clerks (id int); ALTER TABLE clerks OWNER TO clerk;
+    CREATE TABLE keyed (id int PRIMARY KEY, k int); CREATE MATERIALIZED VIEW kept AS TABLE kinds;
+    CREATE FUNCTION heaps(internal) RETURNS table_am_handler LANGUAGE internal
+        AS 'heap_tableam_handler';
+    CREATE ACCESS METHOD other TYPE TABLE HANDLER heaps;
+    CREATE TABLE elsewhere USING other AS SELECT id FROM big;
 """
 _LOCALES = """
     CREATE TABLE locales AS SELECT id AS number, id::text COLLATE "th-x-icu" AS thai,
@@ -217,6 +222,8 @@ def test_an_execution_that_fails(server: WatchedServer) -> None:
         ("ALTER TABLE kinds ADD PRIMARY KEY (name)", "YES: about 20,000 rows of kinds would be"),
         ("ALTER TABLE kinds ADD UNIQUE (mood)", "NO: PostgreSQL builds indexes whose first colu"),
         ("ALTER TABLE kinds ALTER name TYPE varchar", "DON'T KNOW: EXPLAIN has no plan of it: "),
+        ("CREATE INDEX ON elsewhere (id)", "DON'T KNOW: PostgreSQL may build indexes of elsewhere"),
+        ("CREATE INDEX ON kept (name)", "YES: "),
         ("COPY before_row FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: row trigger"),
         ("COPY all_rows FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: transition"),
         ("COPY pg_class FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: system catal"),
@@ -299,6 +306,8 @@ def test_little_memory_for_a_build(server: WatchedServer) -> None:
         ("CREATE INDEX ON clerks (id)", "role=clerk", "this role may not CREATE in the schema of "),
         ("ALTER TABLE kinds ADD UNIQUE (nope)", "", "kinds has no column nope"),
         ("ALTER TABLE kinds ADD CONSTRAINT keys UNIQUE (name)", "", "there is a keys already"),
+        ("ALTER TABLE kept ADD UNIQUE (name)", "", "kept is a materialized view"),
+        ("ALTER TABLE keyed ADD PRIMARY KEY (k)", "", "keyed has a primary key already"),
         ("COPY made (id, nope) FROM STDIN", "", 'column "nope" of relation "made" does not exist'),
         ("COPY made (twice) FROM STDIN", "", 'cannot insert a non-DEFAULT value into column "twi'),
         ("COPY made FROM STDIN", "role=clerk", "permission denied for table made"),

@@ -64,12 +64,9 @@ class _Server:
                 False,
                 2,
                 "",
-                False,
-                True,
-                True,
-                True,
-                False,
-                False,
+                *(False, False, None),
+                *(True, True, True),
+                *(False, False),
             )
             found = [] if self.rows is None else [known]
         elif "loaded_modules" in query:

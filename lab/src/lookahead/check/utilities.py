@@ -46,7 +46,7 @@ _LISTED = r'(?:"[^"]*"|[^()"])*+'
 _ADD_KEY = re.compile(
     rf"\A\s*alter\s+table{END}\s*(?:if\s+exists{END}\s*)?(?P<only>only{END}\s*)?{_TABLE}"
     rf"(?:\*\s*)?add{END}\s*(?:constraint{END}\s*(?P<index>{NAME})\s*)?"
-    rf"(?:primary\s+key|unique(?:\s+nulls\s+(?:not\s+)?distinct)?)\s*"
+    rf"(?:(?P<primary>primary\s+key)|unique(?:\s+nulls\s+(?:not\s+)?distinct)?)\s*"
     # One subcommand: a second one may make other indexes, or the column.
     rf'(?=\((?![^()]*\soverlaps\s*\)){_LISTED}\)(?:"[^"]*"|[^(),"]|\({_LISTED}\))*+\Z)',
     _FLAGS,
@@ -124,6 +124,12 @@ _FACTS = f"""
            coalesce(pg_catalog.string_agg(leaf.relkind::pg_catalog.text, '')
                     FILTER (WHERE leaf.oid <> named.oid), ''),
            named.oid < 12000 OR named.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
+           EXISTS (SELECT FROM pg_catalog.pg_index i
+                   WHERE i.indrelid = named.oid AND i.indisprimary),
+           pg_catalog.bool_and(leaf.relam IN (
+               SELECT oid FROM pg_catalog.pg_am
+               WHERE amhandler <> 'pg_catalog.heap_tableam_handler'::pg_catalog.regproc))
+               FILTER (WHERE leaf.relkind IN ('r', 'm')),
            pg_catalog.pg_has_role(named.relowner, 'USAGE'),
            pg_catalog.has_schema_privilege(named.relnamespace, 'CREATE'),
            pg_catalog.bool_and(pg_catalog.has_table_privilege(
@@ -161,8 +167,9 @@ class _Table:
     where an index is made that of its first column; `part_kinds` are those of partitions.
     `is_doubtful` is one with rules, which EXPLAIN of an INSERT follows and COPY does not, or of
     which a row may call a user's function, be it of a type, beside the table's own triggers.
-    `has_index` says that the name of an index to be made is taken, `may_create` that this role may
-    make one in the table's schema, `is_maintained` that it may REINDEX.
+    `has_other_method` says that no heap has its rows. `has_index` says that the name of an
+    index to be made is taken, `may_create` that this role may make one in the table's schema,
+    `is_maintained` that it may REINDEX.
     """
 
     name: str
@@ -172,6 +179,8 @@ class _Table:
     fit: int | None
     part_kinds: str
     is_catalog: bool
+    has_primary_key: bool
+    has_other_method: bool | None
     is_owned: bool
     may_create: bool
     is_maintained: bool
@@ -187,6 +196,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     """
     text = code_of(statement, keeps_names=True)
     copy = _COPY.match(text)
+    added = _ADD_KEY.match(text)
     match = copy or _CREATE_INDEX.match(_ADD_KEY.sub(_AS_INDEX, text)) or _REINDEX.match(text)
     if match is None:
         return None
@@ -204,7 +214,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     if table.has_index and match["spared"]:
         return Advice((), "no", "there is such a name, so IF NOT EXISTS makes no index")
     require_writing(switches, is_reindex=match.re is _REINDEX)
-    if refusal := _refusal(table, match, switches):
+    if refusal := _refused_key(table, added) or _refusal(table, match, switches):
         raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:
         if reason := _against_copy(table, copy, switches, watchers_before(connection)):
@@ -235,6 +245,14 @@ def _table(connection: GuardedConnection, match: re.Match[str], oid: int) -> _Ta
     taken = connection.execute(_TAKEN, (match["index"], oid)).fetchone()
     is_taken = bool(match["index"] and taken and taken[0])
     return replace(table, fit=key and key[0], has_index=is_taken)
+
+
+def _refused_key(table: _Table, added: re.Match[str] | None) -> str:
+    """Why PostgreSQL would refuse a constraint whatever its index; "" where nothing is known."""
+    if added and table.kind == "m":
+        return f"{table.name} is a materialized view, which has no constraints"
+    has_key = added and added["primary"] and table.has_primary_key
+    return f"{table.name} has a primary key already" if has_key else ""
 
 
 def _refusal(table: _Table, match: re.Match[str], switches: Mapping[str, Any]) -> str:
@@ -283,6 +301,8 @@ def _of_build(
         return "no", f"{table.name} is PostgreSQL's own, and its indexes are left to PostgreSQL"
     if table.fit == 0:
         return "no", f"PostgreSQL builds indexes whose first column is of such a type{_TYPES}"
+    if table.has_other_method:
+        return "unknown", f"PostgreSQL may build indexes of {table.name}, whose rows no heap has"
     if table.rows is None:
         return "unknown", f"{table.name} was never analyzed: ANALYZE tells how large it is"
     if table.rows < _FEW_ROWS:

@@ -50,9 +50,7 @@ def memory_line(database_bytes: int, shared_buffers: int, effective_cache_size: 
 
 
 def storage_lines(
-    settings: Mapping[str, str],
-    tablespaces: Sequence[Tablespace],
-    disks: Sequence[Disk] | None,
+    settings: Mapping[str, str], tablespaces: Sequence[Tablespace], disks: Sequence[Disk] | None
 ) -> Iterator[Line]:
     """How the server reads, and from where; `disks` are None of another machine."""
     yield Line("ok", f"io_method is {settings.get('io_method', 'not shown')}")

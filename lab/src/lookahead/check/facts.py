@@ -245,9 +245,7 @@ def _relations(
 
 
 def _columns(
-    connection: psycopg.Connection[Any],
-    owners: list[list[str]],
-    relations: Mapping[Name, Relation],
+    connection: psycopg.Connection[Any], owners: list[list[str]], relations: Mapping[Name, Relation]
 ) -> dict[Name, dict[str, Column]]:
     found: dict[Name, dict[str, Column]] = {}
     for schema, owner, name, correlation, number in connection.execute(_COLUMNS, owners):

@@ -22,12 +22,7 @@ import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-from lookahead.check.statement import (
-    StatementCancelled,
-    explain,
-    explained_errors,
-    read_only,
-)
+from lookahead.check.statement import StatementCancelled, explain, explained_errors, read_only
 from lookahead.check.target import connect
 from lookahead.errors import DifferentRowsError, LabError, UnavailableError, UsageError
 from lookahead.experiments.trials import alternate

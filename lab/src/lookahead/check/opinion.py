@@ -8,12 +8,7 @@ from lookahead.check.advice import Advice, advise
 from lookahead.check.facts import CachedBytes, add_index_rows, cached_bytes, collect_facts
 from lookahead.check.inserts import NEW_TABLE, inserting
 from lookahead.check.sql_text import code_of
-from lookahead.check.statement import (
-    PLANNING_LIMIT_S,
-    explain,
-    read_only,
-    unseen_functions,
-)
+from lookahead.check.statement import PLANNING_LIMIT_S, explain, read_only, unseen_functions
 from lookahead.check.target import connect
 from lookahead.check.utilities import advise_utility, without_plan
 from lookahead.guarded_connection import GuardedConnection
@@ -23,9 +18,7 @@ _NO_DATA = re.compile(r"\bwith\s+no\s+data[\s;]*\Z", re.IGNORECASE | re.ASCII)
 
 
 def advise_on(
-    dsn: str,
-    statement: str,
-    cached: Callable[[GuardedConnection], CachedBytes] | None = None,
+    dsn: str, statement: str, cached: Callable[[GuardedConnection], CachedBytes] | None = None
 ) -> tuple[dict[str, Any], Advice]:
     """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty.
 

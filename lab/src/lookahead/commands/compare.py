@@ -60,10 +60,7 @@ def compare(context: CommandContext, first: Path, second: Path, markdown: bool) 
 
 
 def _table(
-    title: str,
-    rows: Sequence[Contrast],
-    value: Callable[[float], str],
-    heads: tuple[str, str, str],
+    title: str, rows: Sequence[Contrast], value: Callable[[float], str], heads: tuple[str, str, str]
 ) -> Table:
     """A row for each contrast; `heads` are those of ratio and name, and the caption."""
     ratio, name, caption = heads

@@ -46,10 +46,7 @@ _PARTS = (
         "bitmap-scan",
         "cold bitmap scans",
         {"pages_share": (0.1, 0.4), "plan": (), "repetitions": 6},
-        {
-            "10 %": "Bitmap scan, 10 % of the pages",
-            "40 %": "Bitmap scan, 40 % of the pages",
-        },
+        {"10 %": "Bitmap scan, 10 % of the pages", "40 %": "Bitmap scan, 40 % of the pages"},
     ),
     _Part(
         "index-build",
@@ -58,10 +55,7 @@ _PARTS = (
         {"bigint-random": "CREATE INDEX on random numbers", "text-c": "CREATE INDEX on texts"},
     ),
     _Part(
-        "bulk-insert",
-        "inserts of many rows",
-        {"parts": ("flat",)},
-        {"logged": "INSERT ... SELECT"},
+        "bulk-insert", "inserts of many rows", {"parts": ("flat",)}, {"logged": "INSERT ... SELECT"}
     ),
 )
 

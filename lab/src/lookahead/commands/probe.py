@@ -76,10 +76,7 @@ _MAX_RATE_MB = 1_000_000
 @output_option("Folder for the result file.")
 @seed_option("Seed of the places, the order and the intervals.")
 @click.option(
-    "--force",
-    "forced",
-    is_flag=True,
-    help="Also on a standby, a busy device or a busy server.",
+    "--force", "forced", is_flag=True, help="Also on a standby, a busy device or a busy server."
 )
 @pass_command_context
 def probe(context: CommandContext, /, **options: Any) -> None:

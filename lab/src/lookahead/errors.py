@@ -8,24 +8,16 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses of the `lookahead` command."""
+    """Exit statuses of the `lookahead` command; lab/README.md says what each means."""
 
     SUCCESS = 0
-    """The command did what it was asked for."""
     FAILURE = 1
-    """The command started its work and could not finish it: disk full, server lost, and so on."""
     USAGE = 2
-    """Unknown option, unknown name, or a value out of range; nothing was done."""
     ENVIRONMENT = 3
-    """No usable server, library, account or folder was found; nothing was measured."""
     BAD_FILE = 4
-    """A result file is of another version, cut short, or not a result file."""
     DIFFERENT_ROWS = 5
-    """`check`: the statement returns other rows with the library than without it."""
     NOT_COMPARABLE = 6
-    """`compare`: the results are of different experiments, data, servers or machines."""
     INTERRUPTED = 130
-    """Ctrl-C ended the command; what was measured until then is kept and marked incomplete."""
 
 
 class LabError(Exception):

@@ -41,7 +41,7 @@ _SUPERUSER = "postgres"
 _PORT = 5432  # the socket lies in a folder of its own, so that no two servers meet
 _POLL_SECONDS = 0.02
 _LOCALE_OPTIONS = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-_CLOSE_SECONDS = 30.0
+_START_SECONDS, _CLOSE_SECONDS = 120.0, 30.0
 
 
 class PrivateServer:
@@ -49,8 +49,7 @@ class PrivateServer:
 
     `directory` is the folder to make (default: a new one in the temporary directory); what its
     programs are to write goes to its `work_directory`. `stage` is the pg_lookahead that every
-    session loads; without it the server is stock. `settings` apply to every start. The time limits
-    are in seconds.
+    session loads; without it the server is stock. `settings` apply to every start.
     Raises LabError when the folder or the account for the server is missing.
     """
 
@@ -65,12 +64,10 @@ class PrivateServer:
         directory: Path | None = None,
         keep: bool = False,
         initdb_options: Sequence[str] = (),
-        start_timeout_seconds: float = 120.0,
         stop_timeout_seconds: float = 300.0,
     ) -> None:
         self.installation = installation
         self.account = find_account()
-        self.start_timeout_seconds = start_timeout_seconds
         self.stop_timeout_seconds = stop_timeout_seconds
         self._settings = dict(settings or {})
         self._run_settings: dict[str, str] = {}
@@ -311,7 +308,7 @@ class PrivateServer:
 
     def _await_ready(self, process: subprocess.Popen[bytes], log_size: int) -> None:
         """Wait until postmaster.pid is of this process and says "ready" in its eighth line."""
-        polls = int(self.start_timeout_seconds / _POLL_SECONDS)
+        polls = int(_START_SECONDS / _POLL_SECONDS)
         for _ in range(max(polls, 1)):
             lines = status_lines(self.data_directory)
             is_own = len(lines) >= 8 and lines[0] == str(process.pid)
@@ -326,7 +323,7 @@ class PrivateServer:
         process.kill()
         process.wait()
         self._process = None
-        what = "did not start" if ended else f"was not ready in {self.start_timeout_seconds:g} s"
+        what = "did not start" if ended else f"was not ready in {_START_SECONDS:g} s"
         log = self._folder.read_log()[log_size:].decode("utf-8", "backslashreplace")
         raise UnavailableError(
             f"PostgreSQL {self.installation.version} {what}; its log ends with:\n{last_lines(log)}",

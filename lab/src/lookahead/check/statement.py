@@ -60,7 +60,8 @@ _HANDED_ON = (
     r":fieldnum \d+ :resulttype \d+"
     r"|:(?:agg|win)fnoid \d{1,4} :\w+type \d+(?: :aggcollid \d+ :inputcollid \d+ :\w+type \d+)?"
 )
-_MADE = re.compile(f"{_HANDED_ON}|:(?!vartype|paramtype|aggargtypes){_OF_TYPES}")
+_READ = r"(?:var|param|coalesce|case|minmax|ref\w+)type |aggargtypes"
+_MADE = re.compile(f"{_HANDED_ON}|:(?!{_READ}){_OF_TYPES}")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
 _CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
 _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")

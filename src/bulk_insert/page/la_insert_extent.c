@@ -174,6 +174,7 @@ reserve_pages(LaInsertExtent *extent, uint32 blocks)
 	for (; !done && blocks > 0; blocks /= 8)
 		done = try_to_extend(extent, blocks);
 	extent->no_room = !done;
+	extent->passed = false;
 	if (done)
 		extent->counters->extensions++;
 	return done;
@@ -244,6 +245,20 @@ la_insert_extent_single(LaInsertExtent *extent)
 {
 	return ExtendBufferedRel(BMR_REL(extent->table), MAIN_FORKNUM,
 							 *extent->strategy, EB_LOCK_FIRST);
+}
+
+/*
+ * Core inserts next: behind the pages of ours, if any are filled.  Otherwise it would go on with a
+ * page that it has begun before them, and rows would lie before others that came earlier.  The page
+ * that it begins now it fills, until there are more of ours.
+ */
+void
+la_insert_extent_pass(LaInsertExtent *extent)
+{
+	if (extent->filled == 0 || extent->passed)
+		return;
+	RelationSetTargetBlock(extent->table, extent->next - 1);
+	extent->passed = true;
 }
 
 /*

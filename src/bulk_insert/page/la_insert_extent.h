@@ -29,6 +29,8 @@ typedef struct LaInsertExtent
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */
 	bool		no_room;		/* did every extension fail, the last time? */
+	bool		passed;			/* has core been told, since then, to go on
+								 * behind pages of ours? */
 } LaInsertExtent;
 
 extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,
@@ -39,6 +41,7 @@ extern void la_insert_extent_expect(LaInsertExtent *extent, uint32 pages,
 extern bool la_insert_extent_ensure(LaInsertExtent *extent, Size row_length);
 extern Buffer la_insert_extent_take(LaInsertExtent *extent);
 extern Buffer la_insert_extent_single(LaInsertExtent *extent);
+extern void la_insert_extent_pass(LaInsertExtent *extent);
 extern void la_insert_extent_end(LaInsertExtent *extent);
 
 #endif							/* LA_INSERT_EXTENT_H */

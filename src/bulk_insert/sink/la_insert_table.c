@@ -197,6 +197,7 @@ add_wide(LaInsertTable *table, TupleTableSlot *row)
 			la_insert_target_flush_page(target);
 		return;
 	}
+	la_insert_extent_pass(&target->extent);
 	if (batch->image.rows > 0)
 		la_insert_target_flush_rest(target);
 	la_insert_target_insert(target, row);
@@ -268,7 +269,10 @@ la_insert_table_flush(LaInsertTable *table)
 		if (target->extent.next < target->extent.end)
 			la_insert_target_flush_page(target);
 		else
+		{
+			la_insert_extent_pass(&target->extent);
 			la_insert_target_flush_rest(target);
+		}
 	}
 	table->flushed = table->rows;
 }

@@ -121,6 +121,24 @@ def test_new_table_keeps_its_order(server: WatchedServer) -> None:
     assert found == 0
 
 
+def test_toasted_row_lies_behind_those_before(server: WatchedServer) -> None:
+    """Core inserts it, but not on the page that it had when pages of ours began."""
+    with server.connect() as session:
+        choose(session, DEFAULT)
+        session.execute("DROP TABLE IF EXISTS filled; CREATE TABLE filled (i int, s text)")
+        session.execute(
+            "INSERT INTO filled SELECT i, repeat('x', CASE i WHEN 60000 THEN 3000 ELSE 100 END) "
+            "FROM generate_series(1, 100000) i"
+        )
+        found = scalar(
+            session,
+            "SELECT count(*) FROM filled WHERE i < 59000 "
+            "AND ctid > (SELECT ctid FROM filled WHERE i = 60000)",
+        )
+        session.execute("DROP TABLE filled")
+    assert found == 0
+
+
 @pytest.fixture
 def subscriber(
     server: WatchedServer, server_factory: ServerFactory

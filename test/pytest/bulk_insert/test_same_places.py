@@ -79,6 +79,18 @@ def test_extents_obey_the_fillfactor(connection: Connection, fillfactor: int) ->
     assert most[0] == most[1]
 
 
+@pytest.mark.parametrize("count", range(960, 1100, 20))
+def test_rows_that_fill_no_page_come_last(connection: Connection, count: int) -> None:
+    """Also where those before have filled the last page of a step."""
+    choose(connection, EXTENTS)
+    connection.execute("DROP TABLE IF EXISTS t; CREATE TABLE t (i int, s text)")
+    connection.execute(
+        f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, {count}) i"
+    )
+    found = connection.execute("SELECT i FROM t ORDER BY ctid").fetchall()
+    assert found == [(i,) for i in range(1, count + 1)]
+
+
 def test_pages_that_are_left_are_for_everybody(
     server: WatchedServer, connection: Connection
 ) -> None:

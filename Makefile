@@ -150,9 +150,9 @@ bench-joins bench-index-only-scan bench-page-layouts bench-index-build bench-bul
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))
 
-check-suites: setup  ## PostgreSQL's other suites, forced: SUITES="contrib recovery" SHARE=1/8 SEED=n
+check-suites: setup  ## PostgreSQL's other suites, forced: SUITES="contrib recovery" MODES=inserts SHARE=1/8 SEED=n
 	@$(PYTHON) $(TOP)/test/core/check_suites.py $(if $(BUILD),--build '$(BUILD)') $(if $(SUITES),--suites '$(SUITES)') \
-	  $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
+	  $(if $(MODES),--modes '$(MODES)') $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
 
 check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_suites.py --suites amcheck $(if $(BUILD),--build '$(BUILD)')

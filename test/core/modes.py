@@ -101,6 +101,15 @@ _MOVED = {
     "tidrangescan": "the rows of a page",
     "tuplesort": "equal keys in the order of a sequential scan",
     "vacuum-no-cleanup-lock": "pages of a table",
+    # Of other suites.
+    "pageinspect/gist": "where rows lie",
+    "pg_surgery/heap_surgery": "where rows lie",
+    "postgres_fdw/postgres_fdw": _PAGES_LEFT,
+    "recovery/027_stream_regress": "the tests of the regression suite that are named here",
+    **{
+        f"pg_stat_statements{order}/dml": "pages of a new table are not in buffers, nor counted"
+        for order in ("", "-before", "-before-preloaded", "-after")
+    },
 }
 
 # Rows after which scans look ahead, where that is not 0. Most scans of other suites have one row.

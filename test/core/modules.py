@@ -11,9 +11,6 @@ from pathlib import Path
 from lookahead.installation import Installation
 
 _ASSIGNMENT = re.compile(r"^([A-Z_a-z]+)[ \t]*\+?=[ \t]*(.*)$", re.MULTILINE)
-# Its results show where a transaction that is streamed is cut, which follows from the rows in each
-# record. What is decoded of inserts in batches, bulk_insert/test_logical_decoding.py compares.
-_OF_MODULES = {"test_decoding": {"pg_lookahead.enable_bulk_insert": "off"}}
 _SETTING = re.compile(r"^(\w[\w.]*)\s*=\s*'?([^'\n]*)'?\s*$", re.MULTILINE)
 _PLPGSQL = "src/pl/plpgsql/src"
 _SUITES = {"regress": "REGRESS", "isolation": "ISOLATION"}
@@ -78,7 +75,7 @@ def _module(folder: Path, values: dict[str, str]) -> Module:
             driver: tuple(re.findall(r"--load-extension=(\S+)", text))
             for driver, text in options.items()
         },
-        settings=settings | _OF_MODULES.get(folder.name, {}),
+        settings=settings,
     )
 
 

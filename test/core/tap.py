@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from evidence import sum_counters
-from modes import forced_settings
+from modes import Mode, forced_settings
 from module_runs import Outcome
 from pg_regress import find_driver, pg_config
 from runs import Target
@@ -54,10 +54,11 @@ class _Result:
 class TapRunner:
     """Runs test files in folders below one of its own, as the account of servers."""
 
-    def __init__(self, target: Target, folder: Path, extra: Mapping[str, str]) -> None:
+    def __init__(self, target: Target, folder: Path, mode: Mode, extra: Mapping[str, str]) -> None:
         """`extra` are settings beside the forced ones."""
         self._target = target
         self._folder = folder
+        self.mode = mode
         self._extra = dict(extra)
         self._account = find_account()
         prove = shutil.which("prove")
@@ -123,6 +124,7 @@ class TapRunner:
             "session_preload_libraries": "pg_lookahead",
             "dynamic_library_path": f"{self._libraries}:$libdir",
             **forced_settings(random, str(counter_file)),
+            **self.mode.forced,
             **self._extra,
         }
         return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -146,14 +148,19 @@ def _result(test: Path, status: int, output: str, folder: Path) -> _Result:
 
 
 def run_tap(
-    target: Target, tests: Iterable[Path], extra: Mapping[str, str], seed: int, kept: Path
+    target: Target,
+    tests: Iterable[Path],
+    mode: Mode,
+    extra: Mapping[str, str],
+    seed: int,
+    kept: Path,
 ) -> Outcome:
     """Run the test files, as many at once as there are processors; failures stay below `kept`."""
     started = time.monotonic()
     outcome = Outcome()
     folder = Path(tempfile.mkdtemp(prefix="tap-", dir="/tmp"))
     try:
-        runner = TapRunner(target, folder, extra)
+        runner = TapRunner(target, folder, mode, extra)
         chosen = {f"{path.parents[1].name}/{path.stem}": path for path in tests}
         outcome.planned = set(chosen)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -183,6 +190,8 @@ def _judge(
     stock = runner.run(test, None)
     if result.status and stock.status:
         outcome.alike.append(name)
+    elif result.status and name in runner.mode.moved:
+        outcome.moved[name] = runner.mode.moved[name]
     elif result.status:
         outcome.failed.add(name)
         outcome.findings.append(f"{name}: fails, and passes on stock; see {file}")

@@ -209,7 +209,7 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 /*
  * Where the row is gone, and there may be others, the partition waits for the next run: what is
- * detached is not dropped later.
+ * detached is not dropped later.  Also behind whatever can have waited for others.
  */
 static void
 check_row(const LaIntervalRun *run)
@@ -217,6 +217,7 @@ check_row(const LaIntervalRun *run)
 	const LaIntervalOldList *old = run->old;
 	LaIntervalPartition source;
 
+	la_interval_run_snapshot();
 	if (old != NULL && OidIsValid(old->source.partition) &&
 		!la_interval_old_is_source(run->parent, &old->source, &source))
 		ereport(ERROR,
@@ -252,7 +253,6 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	may_drop = is_ours(run) && policy != NULL && policy->drops;
 	la_interval_run_lock(run, la_partition_references_locked(partition),
 						 la_interval_retire_lock_of_references(may_drop));
-	la_interval_run_snapshot();
 	if (may_drop)
 		check_row(run);
 	drops = may_drop && is_still_old(run, policy);
@@ -261,6 +261,8 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		error = la_interval_try(drop_partition, &partition);
 	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 		ReThrowError(error);
+	if (drops)
+		check_row(run);
 	if (error != NULL)
 		la_interval_run_note_blocked(run, get_rel_name(partition),
 									 psprintf("detached, but not dropped: %s", error->message));
@@ -364,7 +366,6 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_run_lock(run, tables, AccessExclusiveLock);
 	la_interval_run_lock(run, la_partition_references_locked(run->partition),
 						 la_interval_retire_lock_of_references(policy->drops));
-	la_interval_run_snapshot();
 	check_row(run);
 	if (!is_still_old(run, policy))
 		return;
@@ -372,6 +373,7 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_retire_detach(run->parent, run->partition);
 	if (policy->drops)
 		la_interval_retire_drop(run->partition);
+	check_row(run);
 }
 
 /*

@@ -117,6 +117,37 @@ def test_a_row_that_goes_while_a_referenced_table_is_waited_for(
     assert scalar(numbers, f"SELECT count(*) FROM s.{oldest}") == 1
 
 
+_SLEEP = """
+    CREATE FUNCTION public.nap() RETURNS event_trigger LANGUAGE plpgsql AS
+        $$BEGIN PERFORM pg_sleep(1); END$$;
+    CREATE EVENT TRIGGER nap ON ddl_command_start WHEN TAG IN ('DROP TABLE')
+        EXECUTE FUNCTION public.nap()"""
+
+
+@_WITHOUT_AND_WITH_DEFAULT
+def test_a_row_that_goes_before_the_end(
+    numbers: Connection, server: WatchedServer, rest: str
+) -> None:
+    """The last command takes long."""
+    execute(numbers, rest)
+    set_policy(numbers, _DROP.replace("100", "480"))
+    numbers.execute(_SLEEP)
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    try:
+        with server.connect() as own, ThreadPoolExecutor(1) as pool:
+            running = pool.submit(maintain, own)
+            wait_until(lambda: running.done() or scalar(numbers, sleeping), "it is dropped")
+            numbers.execute("DELETE FROM s.p_490")
+            running.result(100)
+        assert (state(numbers, "blocked"), state(numbers, "last_error")) == (
+            f"p_0: {_CHANGED}",
+            None,
+        )
+        assert scalar(numbers, "SELECT count(*) FROM s.p_0") == 1
+    finally:
+        numbers.execute("DROP EVENT TRIGGER nap; DROP FUNCTION public.nap()")
+
+
 def _fill_default(session: Connection) -> None:
     """Rows of the default partition that would follow a gap, and are kept."""
     for low in range(410, 450, 10):

@@ -296,6 +296,8 @@ la_interval_retire_await(Oid parent, const LaIntervalPending *pending)
 	if (TransactionIdIsNormal(pending->since))
 		WaitForOlderSnapshots(pending->since, false);
 	await_release(members);
+	/* Before the tables that it references are locked in vain. */
+	refuse_overflow(GetTransactionSnapshot(), pending->partition);
 }
 
 /*

@@ -50,6 +50,13 @@ def _waits(session: Connection, table: str) -> int:
     return int(scalar(session, _WAITING.format(table)))
 
 
+def _overflow(session: Connection, other: Connection) -> None:
+    session.execute("CREATE TABLE s.busy (i int)")
+    other.execute(_SUBTRANSACTIONS)
+    # Behind it, so that snapshots have to say that it runs.
+    session.execute("INSERT INTO s.busy VALUES (0)")
+
+
 def _assert_done(session: Connection, left: int) -> None:
     assert (state(session, "last_error"), state(session, "blocked")) == (None, None)
     assert len(bounds(session)) == left
@@ -114,20 +121,35 @@ def test_nobody_is_waited_for_while_references_are_locked(
     referencing: Connection, server: WatchedServer, is_marked: bool
 ) -> None:
     """FINALIZE would wait for whoever has a snapshot, also who waits for the referenced tables."""
-    referencing.execute("CREATE TABLE s.busy (i int)")
     if is_marked:
         leave_marked(referencing, server, _DROP)
     else:
         set_policy(referencing, _DROP)
     with server.connect(autocommit=False) as other:
-        other.execute(_SUBTRANSACTIONS)
-        # Behind it, so that snapshots have to say that it runs.
-        referencing.execute("INSERT INTO s.busy VALUES (0)")
+        _overflow(referencing, other)
+        # Nor are they locked, or waited for.
+        other.execute("LOCK s.a IN ACCESS SHARE MODE")
         maintain(referencing)
         assert _OVERFLOW in state(referencing, "blocked")
         assert scalar(referencing, PENDING) == is_marked
         soon = "extract(epoch FROM next_run - last_run) <= 480"
         assert state(referencing, soon) is True or not is_marked
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def test_subtransactions_that_come_while_references_are_waited_for(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """By the time at which they are locked it is too late to wait."""
+    leave_marked(referencing, server, _DROP)
+    with server.connect(autocommit=False) as reader, server.connect(autocommit=False) as other:
+        reader.execute("LOCK s.a IN ACCESS SHARE MODE")
+        with maintaining(referencing, server):
+            _overflow(referencing, other)
+            reader.rollback()
+        other.rollback()
+    assert _OVERFLOW in state(referencing, "blocked")
     maintain(referencing)
     _assert_done(referencing, 10)
 

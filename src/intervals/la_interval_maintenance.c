@@ -311,17 +311,18 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (!is_still_old(run, policy))
 		return;
 	retired = la_interval_retire_mark(run->parent, run->partition,
-									  policy->drops);
+									  policy->drops, &run->pauses);
 	if (retired != LA_INTERVAL_MARKED)
 	{
 		run->retired = retired;
 		return;
 	}
-	run->pending.partition = run->partition;
-	run->pending.mark = run->pending.since = GetCurrentTransactionId();
 	state.detaching = run->partition;
-	state.mark = run->pending.mark;
+	state.mark = GetCurrentTransactionId();
 	la_interval_state_write(run->parent, run->version, &state);
+	check_row(run);
+	run->pending.partition = run->partition;
+	run->pending.mark = run->pending.since = state.mark;
 	*run->state = state;
 	run->retired = LA_INTERVAL_MARKED;
 }

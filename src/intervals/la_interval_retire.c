@@ -61,6 +61,9 @@
 /* How often locks that are about to be given back are looked at. */
 #define POLL_MS 5
 
+/* How many of these pauses an ordinary transaction takes at most.  Arbitrary. */
+#define MOST_PAUSES 10
+
 /*
  * The partition of a table that is being detached.
  */
@@ -145,24 +148,81 @@ refuse_overflow(const SnapshotData *snapshot, Oid partition)
 				 errmsg("a transaction has more subtransactions than a snapshot names")));
 }
 
+static void
+pause_shortly(void)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 POLL_MS, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
 /*
- * Refuses to mark a partition that could not be detached, or dropped, just now.
+ * Who has the table, up to one that is invalid.
+ */
+static VirtualTransactionId *
+users_of(Oid table, LOCKMODE lock)
+{
+	LOCKTAG		tag;
+	int			count;
+	VirtualTransactionId *conflicts;
+	VirtualTransactionId *users;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	/* Has room for all there can be. */
+	conflicts = GetLockConflicts(&tag, lock, &count);
+	users = palloc_array(VirtualTransactionId, count + 1);
+	memcpy(users, conflicts, (count + 1) * sizeof(VirtualTransactionId));
+	pfree(conflicts);
+	return users;
+}
+
+/*
+ * Whether somebody is there still after as many pauses as there may be.
+ */
+static bool
+any_stays(const VirtualTransactionId *users, int *pauses)
+{
+	for (; VirtualTransactionIdIsValid(*users); users++)
+	{
+		while (!VirtualXactLock(*users, false))
+		{
+			if (*pauses == MOST_PAUSES)
+				return true;
+			(*pauses)++;
+			pause_shortly();
+		}
+	}
+	return false;
+}
+
+/*
+ * Refuses to mark a partition that could not be detached, or dropped, soon: the last step waits for
+ * the tables that it references, but not for a vacuum of one, or for a transaction that takes long.
+ * That is waited for once, not for each table and partition, and without a lock, for which others
+ * would wait; those who come meanwhile are not looked at.
  */
 static void
-check_references(Oid partition, bool drops)
+check_references(Oid partition, bool drops, int *pauses)
 {
 	LOCKMODE	lock = la_interval_retire_lock_of_references(drops);
+	List	   *tables = la_partition_references_locked(partition);
+	List	   *users = NIL;
+	ListCell   *table;
+	ListCell   *its;
 
-	refuse_overflow(GetTransactionSnapshot(), partition);
-	foreach_oid(table, la_partition_references_locked(partition))
+	foreach(table, tables)
+		users = lappend(users, users_of(lfirst_oid(table), lock));
+	forboth(table, tables, its, users)
 	{
-		if (!ConditionalLockRelationOid(table, lock))
+		if (any_stays(lfirst(its), pauses))
 			ereport(ERROR,
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("table \"%s\", which it references, is in use",
-							get_rel_name(table))));
-		UnlockRelationOid(table, lock);
+							get_rel_name(lfirst_oid(table)))));
 	}
+	refuse_overflow(GetTransactionSnapshot(), partition);
+	*pauses = 0;
 }
 
 /*
@@ -190,7 +250,7 @@ check_below(Oid partition)
  * MarkInheritDetached() in tablecmds.c.
  */
 LaIntervalRetired
-la_interval_retire_mark(Oid parent, Oid partition, bool drops)
+la_interval_retire_mark(Oid parent, Oid partition, bool drops, int *pauses)
 {
 	Relation	inherits;
 	ScanKeyData key;
@@ -203,7 +263,7 @@ la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 		return LA_INTERVAL_BUSY;
 	check_schema(parent);
 	check_schema(partition);
-	check_references(partition, drops);
+	check_references(partition, drops, pauses);
 	if (drops)
 		check_below(partition);
 	inherits = table_open(InheritsRelationId, RowExclusiveLock);
@@ -269,12 +329,7 @@ await_release(List *members)
 	{
 		while ((is_locked_by_others(member) || !is_free(member)) &&
 			   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), LockTimeout))
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 POLL_MS, PG_WAIT_EXTENSION);
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
+			pause_shortly();
 	}
 }
 

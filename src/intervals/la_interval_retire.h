@@ -32,7 +32,7 @@ typedef struct LaIntervalPending
 extern LaIntervalPending la_interval_retire_pending(Oid parent);
 extern const char *la_interval_retire_obstacle(Oid parent, Oid partition);
 extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition,
-												 bool drops);
+												 bool drops, int *pauses);
 extern LOCKMODE la_interval_retire_lock_of_references(bool drops);
 extern void la_interval_retire_await(Oid parent,
 									 const LaIntervalPending *pending);

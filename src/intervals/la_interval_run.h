@@ -56,6 +56,7 @@ struct LaIntervalRun
 	LaIntervalPending pending;	/* one that is marked */
 	Oid			partition;		/* the one that is taken out, or InvalidOid */
 	LaIntervalRetired retired;	/* how far that one is */
+	int			pauses;			/* for those who use what it references */
 };
 
 extern bool la_interval_run(Oid parent, LaIntervalWork work, void *arg);

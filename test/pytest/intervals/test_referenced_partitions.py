@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
 
+import psycopg
 import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
@@ -127,8 +130,9 @@ def test_nobody_is_waited_for_while_references_are_locked(
         set_policy(referencing, _DROP)
     with server.connect(autocommit=False) as other:
         _overflow(referencing, other)
-        # Nor are they locked, or waited for.
-        other.execute("LOCK s.a IN ACCESS SHARE MODE")
+        if is_marked:
+            # Nor are they locked, or waited for.
+            other.execute("LOCK s.a IN ACCESS SHARE MODE")
         maintain(referencing)
         assert _OVERFLOW in state(referencing, "blocked")
         assert scalar(referencing, PENDING) == is_marked
@@ -151,6 +155,40 @@ def test_subtransactions_that_come_while_references_are_waited_for(
         other.rollback()
     assert _OVERFLOW in state(referencing, "blocked")
     maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def _use_in_turn(server: WatchedServer, stop: Event) -> None:
+    """Somebody always has s.a, and nobody for long, until one waits behind maintenance."""
+    use = "SET LOCAL lock_timeout = '300ms'; LOCK s.a IN ACCESS SHARE MODE"
+    with (
+        server.connect(autocommit=False) as one,
+        server.connect(autocommit=False) as other,
+        suppress(psycopg.errors.LockNotAvailable),
+    ):
+        one.execute(use)
+        while not stop.is_set():
+            other.execute(use)
+            one.rollback()
+            one.execute(use)
+            other.rollback()
+
+
+def test_who_uses_one_for_a_moment_keeps_nothing(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """One after the other, so that there is no moment without anybody."""
+    set_policy(referencing, _DROP)
+    referencing.execute("SET deadlock_timeout = '10s'")
+    used = "SELECT count(*) FROM pg_locks WHERE granted AND relation = 's.a'::regclass"
+    stop = Event()
+    with ThreadPoolExecutor(1) as pool:
+        using = pool.submit(_use_in_turn, server, stop)
+        wait_until(lambda: using.done() or scalar(referencing, used), "it is in use")
+        maintain(referencing)
+        stop.set()
+        using.result(100)
+    referencing.execute("RESET deadlock_timeout")
     _assert_done(referencing, 10)
 
 

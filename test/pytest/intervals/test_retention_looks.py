@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
 
 import pytest
 from extension.probes import Connection, scalar
@@ -29,6 +30,8 @@ _WITHOUT_AND_WITH_DEFAULT = pytest.mark.parametrize("rest", ["SELECT", _DEFAULT]
 _NEAR = "DELETE FROM s.p_490 WHERE ctid < '(31,1)'"
 _FAR = "DELETE FROM s.p_490 WHERE ctid < '(32,1)'"
 _CHANGED = "the row that makes it old was changed meanwhile"
+# Partitions that this makes old.
+_OLD = 39
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
 
 
@@ -39,6 +42,12 @@ def numbers(session: Connection) -> Connection:
     session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 50)")
     session.execute("INSERT INTO s.p SELECT 10 * i FROM generate_series(0, 49) i")
     return session
+
+
+def _reference(session: Connection) -> None:
+    """Rows of s.p have to be in s.a."""
+    session.execute("CREATE TABLE s.a (k int PRIMARY KEY); INSERT INTO s.a SELECT k FROM s.p")
+    session.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a")
 
 
 def _lengthen(session: Connection) -> None:
@@ -103,8 +112,7 @@ def test_a_row_that_goes_while_a_referenced_table_is_waited_for(
     numbers: Connection, server: WatchedServer
 ) -> None:
     """It makes nothing old any more by the time at which the partition would be dropped."""
-    numbers.execute("CREATE TABLE s.a (k int PRIMARY KEY); INSERT INTO s.a SELECT k FROM s.p")
-    numbers.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.a")
+    _reference(numbers)
     oldest = leave_marked(numbers, server, _DROP)
     with server.connect(autocommit=False) as holder:
         holder.execute("LOCK TABLE s.a IN ACCESS SHARE MODE")
@@ -115,6 +123,54 @@ def test_a_row_that_goes_while_a_referenced_table_is_waited_for(
     maintain(numbers)
     assert "detached, but not dropped: it is not old any more" in state(numbers, "blocked")
     assert scalar(numbers, f"SELECT count(*) FROM s.{oldest}") == 1
+
+
+def test_a_row_that_goes_before_the_mark(numbers: Connection, server: WatchedServer) -> None:
+    """Users of a referenced table are waited for, and one of them has deleted it."""
+    _reference(numbers)
+    set_policy(numbers, _DROP)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'Extension'"
+    with (
+        server.connect(autocommit=False) as user,
+        server.connect() as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        user.execute("DELETE FROM s.p WHERE k > 90; LOCK s.a IN ACCESS SHARE MODE")
+        running = pool.submit(maintain, own)
+        # For a twentieth of a second.
+        while not running.done() and not scalar(numbers, waiting):
+            pass
+        assert not running.done()
+        user.commit()
+        running.result(100)
+    assert (len(bounds(numbers)), scalar(numbers, PENDING)) == (50, 0)
+
+
+def test_a_row_that_goes_while_the_state_is_waited_for(
+    numbers: Connection, server: WatchedServer
+) -> None:
+    """The state says by whom a partition is marked."""
+    set_policy(numbers, _DROP)
+    with server.connect(autocommit=False) as other:
+        other.execute("SELECT * FROM pg_lookahead_interval_state FOR UPDATE")
+        with maintaining(numbers, server):
+            numbers.execute("DELETE FROM s.p WHERE k > 90")
+            other.rollback()
+    assert (len(bounds(numbers)), scalar(numbers, PENDING)) == (50, 0)
+
+
+def test_users_of_references_are_given_a_moment_once(
+    numbers: Connection, server: WatchedServer
+) -> None:
+    """Not for each partition, of which there may be hundreds."""
+    _reference(numbers)
+    set_policy(numbers, _DROP)
+    with server.connect(autocommit=False) as user:
+        user.execute("LOCK s.a IN ACCESS SHARE MODE")
+        begin = monotonic()
+        maintain(numbers)
+        assert monotonic() - begin < 0.05 * _OLD
+    assert len(state(numbers, "blocked").splitlines()) == _OLD
 
 
 _SLEEP = """

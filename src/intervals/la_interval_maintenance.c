@@ -45,15 +45,16 @@ static void
 create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition;
+	List	   *others;
 
 	if (run->is_superseded)
 		return;
 	default_partition = get_default_partition_oid(run->parent);
+	others = list_concat_unique_oid(la_partition_references_locked(run->parent),
+									la_partition_references_locked_to(run->parent));
 	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
 		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
-	la_interval_run_lock(run, list_concat_unique_oid(la_partition_references_locked(run->parent),
-													 la_partition_references_locked_to(run->parent)),
-						 ShareRowExclusiveLock);
+	la_interval_run_lock(run, others, ShareRowExclusiveLock);
 	la_interval_create_batch(&run->wanted, policy);
 }
 
@@ -358,14 +359,16 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition;
 	List	   *tables;
+	List	   *references;
 
 	if (run->is_superseded)
 		return;
 	default_partition = get_default_partition_oid(run->parent);
+	references = la_partition_references_locked(run->partition);
 	tables = OidIsValid(default_partition) ? list_make1_oid(default_partition) : NIL;
 	tables = list_concat(lappend_oid(tables, run->partition), la_partition_references_locked_to(run->parent));
 	la_interval_run_lock(run, tables, AccessExclusiveLock);
-	la_interval_run_lock(run, la_partition_references_locked(run->partition),
+	la_interval_run_lock(run, references,
 						 la_interval_retire_lock_of_references(policy->drops));
 	check_row(run);
 	if (!is_still_old(run, policy))

@@ -252,6 +252,9 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
 	may_drop = is_ours(run) && policy != NULL && policy->drops;
+	/* Before other tables are locked in vain. */
+	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
+		la_interval_retire_check_unused(member);
 	la_interval_run_lock(run, la_partition_references_locked(partition),
 						 la_interval_retire_lock_of_references(may_drop));
 	if (may_drop)

@@ -18,6 +18,7 @@ from intervals.policies import (
     REFERENCED,
     WAITED,
     bounds,
+    execute,
     leave_marked,
     maintain,
     maintaining,
@@ -154,6 +155,21 @@ def test_subtransactions_that_come_while_references_are_waited_for(
             reader.rollback()
         other.rollback()
     assert _OVERFLOW in state(referencing, "blocked")
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
+def test_references_are_not_locked_in_vain_for_one_that_is_read(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """By its own name, when it is marked."""
+    oldest = leave_marked(referencing, server, _DROP)
+    referencing.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as reader:
+        execute(reader, f"LOCK s.{oldest}, s.a IN ACCESS SHARE MODE")
+        maintain(referencing)
+        reader.rollback()
+    assert state(referencing, "blocked") == f"{oldest}: it is in use"
     maintain(referencing)
     _assert_done(referencing, 10)
 

@@ -196,11 +196,21 @@ any_stays(const VirtualTransactionId *users, int *pauses)
 	return false;
 }
 
+static void
+refuse_reference(Oid table)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("table \"%s\", which it references, is in use",
+					get_rel_name(table))));
+}
+
 /*
  * Refuses to mark a partition that could not be detached, or dropped, soon: the last step waits for
  * the tables that it references, but not for a vacuum of one, or for a transaction that takes long.
  * That is waited for once, not for each table and partition, and without a lock, for which others
- * would wait; those who come meanwhile are not looked at.
+ * would wait.  Readers and writers who come meanwhile are not looked at.  Others are, and so is
+ * who waits for a table, behind whom the last step would wait.
  */
 static void
 check_references(Oid partition, bool drops, int *pauses)
@@ -216,10 +226,13 @@ check_references(Oid partition, bool drops, int *pauses)
 	forboth(table, tables, its, users)
 	{
 		if (any_stays(lfirst(its), pauses))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("table \"%s\", which it references, is in use",
-							get_rel_name(lfirst_oid(table)))));
+			refuse_reference(lfirst_oid(table));
+	}
+	foreach_oid(reference, tables)
+	{
+		if (!ConditionalLockRelationOid(reference, ShareUpdateExclusiveLock))
+			refuse_reference(reference);
+		UnlockRelationOid(reference, ShareUpdateExclusiveLock);
 	}
 	refuse_overflow(GetTransactionSnapshot(), partition);
 	*pauses = 0;

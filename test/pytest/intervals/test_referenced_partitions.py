@@ -174,6 +174,29 @@ def test_references_are_not_locked_in_vain_for_one_that_is_read(
     _assert_done(referencing, 10)
 
 
+def test_nothing_is_marked_while_somebody_waits_for_one(
+    referencing: Connection, server: WatchedServer
+) -> None:
+    """For a reader, who would not be in the way of a lock that detaches; its waiter would."""
+    set_policy(referencing, _DROP.replace("drop", "detach"))
+    with (
+        server.connect(autocommit=False) as reader,
+        server.connect() as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        reader.execute("LOCK s.a IN ACCESS SHARE MODE")
+        waiting = pool.submit(other.execute, "ALTER TABLE s.a ADD b int")
+        wait_until(lambda: waiting.done() or _waits(referencing, "a"), "somebody waits")
+        maintain(referencing)
+        assert not waiting.done()
+        reader.rollback()
+        waiting.result(100)
+    assert scalar(referencing, PENDING) == 0
+    assert 'table "a", which it references, is in use' in state(referencing, "blocked")
+    maintain(referencing)
+    _assert_done(referencing, 10)
+
+
 def _use_in_turn(server: WatchedServer, stop: Event) -> None:
     """Somebody always has s.a, and nobody for long, until one waits behind maintenance."""
     use = "SET LOCAL lock_timeout = '300ms'; LOCK s.a IN ACCESS SHARE MODE"

@@ -86,6 +86,9 @@ await_others(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	if (run->is_superseded && run->retired != LA_INTERVAL_MARKED)
 		return;
+	/* Somebody else can have finished it, and dropped it. */
+	if (run->retired == LA_INTERVAL_MARKED && get_rel_name(run->partition) == NULL)
+		return;
 	foreach_oid(table, list_others(run))
 	{
 		la_interval_run_let_go(table, ShareUpdateExclusiveLock);
@@ -250,7 +253,10 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	ErrorData  *error = NULL;
 
 	if (pending.partition != partition || pending.mark != run->pending.mark)
+	{
+		run->retired = LA_INTERVAL_KEPT;
 		return;
+	}
 	may_drop = is_ours(run) && policy != NULL && policy->drops;
 	/* Before other tables are locked in vain. */
 	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))

@@ -90,6 +90,20 @@ def test_a_mark_that_somebody_has_made_anew(aged: Connection, server: WatchedSer
     assert state(aged, "blocked") is None
 
 
+def test_what_somebody_finishes_and_drops(aged: Connection, server: WatchedServer) -> None:
+    """While users of the table are waited for, with nothing locked."""
+    oldest = names(aged)[0]
+    set_policy(aged, _DROP)
+    with server.connect(autocommit=False) as user:
+        user.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        with maintaining(aged, server):
+            execute(aged, f"ALTER TABLE s.p DETACH PARTITION s.{oldest} FINALIZE")
+            execute(aged, f"DROP TABLE s.{oldest}")
+            user.rollback()
+    assert (state(aged, "last_error"), state(aged, "blocked")) == (None, None)
+    assert len(bounds(aged)) == 10
+
+
 def test_a_drop_that_has_to_wait_is_tried_again(aged: Connection, server: WatchedServer) -> None:
     """By the next run, which knows still that it was maintenance that began."""
     oldest = names(aged)[0]

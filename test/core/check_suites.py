@@ -58,7 +58,7 @@ SUITES = (
         "contrib/amcheck/t/*.pl",
         {"min_parallel_table_scan_size": "0"},
     ),
-    Suite("contrib-tap", Floor(5, 5, 180, 20_000, 20, 100, 15), "contrib/*/t/*.pl"),
+    Suite("contrib-tap", Floor(5, 5, 180, 16_000, 12, 80, 0), "contrib/*/t/*.pl"),
     Suite(
         "recovery",
         Floor(15_000, 40_000, 800, 4_000, 8_500, 4_000, 800),

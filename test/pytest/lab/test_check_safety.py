@@ -251,6 +251,14 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT v.last(d) OVER () FROM v.records", "v.f(integer)"),
         ("SELECT ns FROM v.arrays WHERE ns && '{1}'", "v.compare(integer,integer)"),
         ("SELECT i || 'x' FROM v.values", "v.as_text(date)"),
+        ("SELECT array_agg(d) FROM v.records", "v.f(integer)"),  # workers send it
+        ("SELECT v.begun(a) OVER () FROM v.t", "v.f(integer)"),
+        ("SELECT a::v.lazy FROM v.t", "v.f(integer)"),
+        ("SELECT array_length('{5}'::v.checked[], 1)", "v.f(integer)"),
+        ("SELECT a::v.hidden FROM v.t", "v.f(integer)"),
+        ("SELECT c FROM v.networks ORDER BY c USING OPERATOR(v.<<<)", "v.across(inet,inet)"),
+        ("SELECT v.whole(a, a + 3) FROM v.t", "v.canonical(v.whole)"),
+        ("SELECT fmgr_sql_validator('v.stable'::regproc)", "fmgr_sql_validator(oid)"),
         ("SELECT domain_in('1', 'v.checked'::regtype, -1)::text", "domain_in(cstring,oid,integer)"),
         ("SELECT array_in('{1}', 'v.checked'::regtype, -1)", "array_in(cstring,oid,integer)"),
     ],
@@ -299,7 +307,8 @@ def test_functions_in_c_that_execute_texts(
         "TABLE v.arrays",
         "TABLE v.guarded",  # a superuser bypasses the policy
         "SELECT to_json(c), to_json(n), to_jsonb(r), quote_literal(c), i + 1 FROM v.values",
-        "SELECT (r).c, any_value(d), array_agg(d) FROM v.records GROUP BY r",
+        "SELECT (r).c, any_value(d) FROM v.records GROUP BY r",
+        "SELECT array_agg(d) OVER () FROM v.records",
         "SELECT lag(d) OVER w, first_value(r) OVER w FROM v.records WINDOW w AS (ORDER BY d)",
         "SELECT coalesce(d, d), greatest(d, d), ds[1], CASE a WHEN 1 THEN d END FROM v.t, v.values",
         "SELECT count(d), min(d), max(a.d) FROM v.values AS a WHERE d > 0 GROUP BY ds",
@@ -309,6 +318,17 @@ def test_other_functions_are_called(volatile: WatchedServer, statement: str) -> 
     outcome = _check(volatile, statement, "--measure", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "read-only, rolled back; what functions do beside tables" in outcome.stdout
+
+
+def test_a_foreign_partition_is_not_read(
+    volatile: WatchedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session that executes may need one that the plan of this one leaves out."""
+    trees = ["{PLANNEDSTMT :planTree {APPEND :appendplans ({SEQSCAN } {FOREIGNSCAN })}}"]
+    monkeypatch.setattr("lookahead.check.statement._plan_trees", lambda *_: trees)
+    outcome = _check(volatile, "TABLE v.t", "--measure")
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: the statement reads tables of other servers" in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,27 @@ VOLATILE = """
     CREATE CAST (v.row AS json) WITH FUNCTION v.as_json(v.row);
     CREATE CAST (date AS text) WITH FUNCTION v.as_text(date);
     CREATE TABLE v.values (c varchar, n v.name, i date, r v.row, d v.checked, ds v.checked[]);
+    CREATE FUNCTION v.keep(v.checked, int) RETURNS v.checked IMMUTABLE LANGUAGE sql AS 'SELECT $1';
+    CREATE FUNCTION v.number(v.checked) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+    CREATE AGGREGATE v.begun(int)
+        (SFUNC = v.keep, STYPE = v.checked, FINALFUNC = v.number, INITCOND = '1');
+    CREATE FUNCTION v.late(int, int DEFAULT v.f(1)) RETURNS bool IMMUTABLE LANGUAGE plpgsql
+        AS $$ BEGIN RETURN true; END $$;
+    CREATE DOMAIN v.lazy AS int CHECK (v.late(VALUE));
+    CREATE DOMAIN v.hidden AS int CHECK (jsonb_populate_record(v.two(), '{}')::text IS NOT NULL);
+    CREATE FUNCTION v.across(inet, inet) RETURNS int VOLATILE LANGUAGE plpgsql
+        AS $$ BEGIN RETURN network_cmp($1, $2); END $$;
+    CREATE OPERATOR v.<<< (LEFTARG = inet, RIGHTARG = inet, FUNCTION = network_lt);
+    CREATE OPERATOR v.=== (LEFTARG = inet, RIGHTARG = inet, FUNCTION = network_eq);
+    CREATE OPERATOR v.>>> (LEFTARG = inet, RIGHTARG = inet, FUNCTION = network_gt);
+    CREATE OPERATOR CLASS v.nets FOR TYPE inet USING btree AS OPERATOR 1 v.<<<,
+        OPERATOR 3 v.===, OPERATOR 5 v.>>>, FUNCTION 1 v.across(inet, inet);
+    CREATE TABLE v.networks (c cidr);
+    CREATE TYPE v.whole;
+    CREATE FUNCTION v.canonical(v.whole) RETURNS v.whole IMMUTABLE STRICT LANGUAGE internal
+        AS 'int4range_canonical';
+    CREATE TYPE v.whole AS RANGE (SUBTYPE = int, CANONICAL = v.canonical);
+    ALTER FUNCTION v.canonical(v.whole) VOLATILE;
     CREATE TYPE v.place AS (x int); CREATE TABLE v.placed (p v.place);
     CREATE OPERATOR CLASS v.places DEFAULT FOR TYPE v.place USING gist AS FUNCTION 1 v.f(int);
     CREATE SEQUENCE v.s;

@@ -38,12 +38,14 @@ _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # Of a role that may, the tree stays out of the server's log.
 _PRINT_PLAN = """
     SELECT pg_catalog.set_config('debug_print_plan', 'on', true),
+           pg_catalog.set_config('debug_print_parse', 'on', true),
            pg_catalog.set_config('debug_pretty_print', 'off', true),
            pg_catalog.set_config('client_min_messages', 'log', true),
            CASE WHEN pg_catalog.has_parameter_privilege('log_min_messages', 'SET')
                 THEN pg_catalog.set_config('log_min_messages', 'panic', true) END"""
 _STOP_PRINTING = """
-    SELECT pg_catalog.set_config('debug_print_plan', 'off', true)"""
+    SELECT pg_catalog.set_config('debug_print_plan', 'off', true),
+           pg_catalog.set_config('debug_print_parse', 'off', true)"""
 _PLANNING = "the planning of the statement"
 _OWN_LIMIT = f"{PLANNING_LIMIT_S:g} s of lookahead's own, or a shorter "
 _ONE = "One statement that EXPLAIN takes is checked."
@@ -56,9 +58,11 @@ _TYPES = re.compile(f":{_OF_TYPES}")
 # made of is known of its parts only; jsonb_populate_record_valid() returns none of what it makes.
 _RECORD, _ANYARRAY, _POPULATE_VALID = 2249, 2277, 6338
 # So is a column of a row, and what the server's own aggregates and window functions hand on.
+# array_agg() does not: what workers send is read as by array_recv() (array_agg_deserialize()).
 _HANDED_ON = (
     r":fieldnum \d+ :resulttype \d+"
-    r"|:(?:agg|win)fnoid \d{1,4} :\w+type \d+(?: :aggcollid \d+ :inputcollid \d+ :\w+type \d+)?"
+    r"|:(?:aggfnoid (?!2335 )|winfnoid )\d{1,4} :\w+type \d+"
+    r"(?: :aggcollid \d+ :inputcollid \d+ :\w+type \d+)?"
 )
 _READ = r"(?:var|param|coalesce|case|minmax|ref\w+)type |aggargtypes"
 _MADE = re.compile(f"{_HANDED_ON}|:(?!{_READ}){_OF_TYPES}")
@@ -68,7 +72,7 @@ _PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")
 # Functions in C that execute the text that they are given, or what it names: views, the checks of a
 # domain. Some are declared stable.
 _EXECUTE_TEXTS = (
-    "^(crosstab|connectby|xpath_table|dblink|ts_stat|ts_rewrite|pg_input_"
+    "^(crosstab|connectby|xpath_table|dblink|fmgr_sql|ts_stat|ts_rewrite|pg_input_"
     "|(query|cursor|table|schema|database)_to_xml|(array|domain|(multi)?range|record)_in$)"
 )
 # Declared stable, and each uses up a transaction id.
@@ -87,7 +91,11 @@ _WITH_STATEMENTS = """
       AND (p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c')
            OR p.prosqlbody::pg_catalog.text ~ ':rtekind 0' OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
+# Made when the statement is read; the plan may have none of them left.
+_LITERAL = re.compile(r":consttype \d+(?= [^{}]*:constisnull false)")
 _INDEXES = re.compile(r":indexid (\d+)")
+# The node of an aggregate tells what its states are of, that of one over a window does not.
+_WINDOWS = re.compile(r":winfnoid (\d{5,})")
 # Of domains, records, arrays and ranges what they are made of, each of whatever that is made of: in
 # all of these parts a value that is made of text or JSON is checked, and values are compared. What
 # is in a record that a function returns its parameters tell. Of others, and in the anyarray of
@@ -100,6 +108,10 @@ _PARTS = """
         UNION SELECT 2277::pg_catalog.oid FROM pg_catalog.pg_proc
               WHERE oid = ANY (%(functions)s::pg_catalog.oid[]) AND oid >= 16384
                 AND prorettype = 2249 AND coalesce(2249 = ANY (proallargtypes), true)
+        UNION SELECT CASE WHEN state.typname LIKE 'any%%' THEN 2277 ELSE state.oid END
+              FROM pg_catalog.pg_aggregate
+              JOIN pg_catalog.pg_type state ON state.oid IN (aggtranstype, aggmtranstype)
+              WHERE aggfnoid = ANY (%(windows)s::pg_catalog.oid[])
         UNION
         SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
             LATERAL (
@@ -109,11 +121,15 @@ _PARTS = """
                           WHERE attrelid = whole.typrelid AND attnum > 0 AND NOT attisdropped
                 UNION ALL SELECT rngsubtype FROM pg_catalog.pg_range
                           WHERE whole.oid IN (rngtypid, rngmultitypid)
+                UNION ALL SELECT casttarget FROM pg_catalog.pg_cast
+                          WHERE castsource = whole.oid AND castmethod = 'b' AND castcontext = 'i'
                 UNION ALL SELECT oid FROM pg_catalog.pg_type WHERE whole.oid = 2277) AS within
         WHERE within.oid <> 0)"""
 _DOMAIN_CHECKS = f"""{_PARTS}
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
-    WHERE contypid IN (SELECT oid FROM part WHERE oid <> 0) AND conbin IS NOT NULL"""
+    WHERE contypid IN (SELECT oid FROM part WHERE oid <> 0) AND conbin IS NOT NULL
+    UNION SELECT proargdefaults::pg_catalog.text FROM pg_catalog.pg_proc
+    WHERE oid = ANY (%(checks)s::pg_catalog.oid[]) AND proargdefaults IS NOT NULL"""
 # Casts are found by the type of a value, too: to json where JSON is made, of users' types that are
 # neither rows nor domains (json_categorize_type() in jsonfuncs.c); to text by quote_literal(),
 # quote_nullable() and || of any type, which have these numbers.
@@ -128,8 +144,11 @@ _VOLATILE = f"""{_PARTS},
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[])
         UNION SELECT amproc FROM pg_catalog.pg_amproc
               JOIN pg_catalog.pg_opfamily f ON f.oid = amprocfamily
-              JOIN part ON part.oid IN (amproclefttype, amprocrighttype)
+              JOIN pg_catalog.pg_type t ON t.oid IN (amproclefttype, amprocrighttype)
               WHERE amproc >= 16384 AND opfmethod IN (403, 405)
+                AND (t.typtype = 'p' OR t.oid IN (SELECT oid FROM part))
+        UNION SELECT rngcanonical FROM pg_catalog.pg_range
+              JOIN part ON part.oid IN (rngtypid, rngmultitypid)
         UNION SELECT amproc FROM pg_catalog.pg_amproc
               JOIN pg_catalog.pg_opclass c ON c.opcfamily = amprocfamily
               JOIN pg_catalog.pg_index i ON c.oid = ANY (i.indclass::pg_catalog.oid[])
@@ -138,8 +157,9 @@ _VOLATILE = f"""{_PARTS},
                 AND 2281 <> ALL (p.proargtypes::pg_catalog.oid[])
         UNION SELECT oprcode FROM pg_catalog.pg_amop
               JOIN pg_catalog.pg_operator o ON o.oid = amopopr
-              JOIN part ON part.oid IN (amoplefttype, amoprighttype)
-              WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)),
+              JOIN pg_catalog.pg_type t ON t.oid IN (amoplefttype, amoprighttype)
+              WHERE o.oid >= 16384 AND amopmethod IN (403, 405, 3580)
+                AND (t.typtype = 'p' OR t.oid IN (SELECT oid FROM part))),
     cast_to AS (
         SELECT castfunc AS oid FROM pg_catalog.pg_cast
               JOIN pg_catalog.pg_type source ON source.oid = castsource
@@ -297,6 +317,13 @@ def _place(statement: str, position: str | None, prefix_length: int) -> str:
     return f"\n  {label}{line}\n  {' ' * (len(label) + offset - start)}^"
 
 
+def reads_elsewhere() -> UsageError:
+    return UsageError(
+        "the statement reads tables of other servers, and what these execute is not undone",
+        "--allow-volatile executes it nevertheless; without --measure it is not executed.",
+    )
+
+
 def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[str, ...]:
     """Their signatures, in the caller's transaction, which must not go on to execute anything.
 
@@ -308,32 +335,52 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
             "the server does not show which functions the statement calls",
             "--allow-volatile executes it whatever it calls.",
         )
-    seen = {_ANYARRAY}  # of which nothing makes values
-    is_valid_asked = _POPULATE_VALID in _numbers(_FUNCTION, texts)
-    has_record = is_valid_asked or _RECORD in _numbers(_TYPES, texts)
-    made_of = _TYPES if has_record else _MADE
-    while types := _numbers(made_of, texts) - seen:
-        seen |= types
-        functions = list(_numbers(_FUNCTION, texts)) if has_record else []
-        made = {"types": list(types), "functions": functions}
-        texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, made)]
+    # Also of partitions that this session leaves out, and the one that executes may not.
+    if any("{FOREIGNSCAN " in text for text in texts):
+        raise reads_elsewhere()
+    texts += _domain_checks(connection, texts)
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
         "types": list(_numbers(_TYPES, texts)),
+        "windows": list(_numbers(_WINDOWS, texts)),
         "indexes": list(_numbers(_INDEXES, texts)),
         "texts": f"{_EXECUTE_TEXTS}|{_TAKE_IDS}",
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))
 
 
+def _domain_checks(connection: GuardedConnection, texts: list[str]) -> set[str]:
+    """Of the domains of which values are made, and what functions in them have for arguments."""
+    checks: set[str] = set()
+    known = -1
+    while known < len(checks):
+        known, every = len(checks), [*texts, *checks]
+        is_valid_asked = _POPULATE_VALID in _numbers(_FUNCTION, every)
+        has_record = is_valid_asked or _RECORD in _numbers(_TYPES, every)
+        # Of anyarray nothing makes values.
+        types = _numbers(_TYPES if has_record else _MADE, every) - {_ANYARRAY}
+        made = {
+            "types": list(types),
+            "functions": list(_numbers(_FUNCTION, every)) if has_record else [],
+            "windows": list(_numbers(_WINDOWS, every)),
+            "checks": list(_numbers(_FUNCTION, checks)),
+        }
+        checks |= {row[0] for row in connection.execute(_DOMAIN_CHECKS, made)}
+    return checks
+
+
 def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
     """Of the statement, and of what its planning itself planned."""
     texts: list[str] = []
+    literals: list[str] = []
 
     def keep(notice: psycopg.errors.Diagnostic) -> None:
-        if notice.message_primary == "plan:" and notice.message_detail:
-            texts.append(" ".join(notice.message_detail.split()))  # lines are broken anywhere
+        text = " ".join((notice.message_detail or "").split())  # lines are broken anywhere
+        if notice.message_primary == "plan:" and text:
+            texts.append(text)
+        elif notice.message_primary == "parse tree:":
+            literals.extend(_LITERAL.findall(text))
 
     connection.execute(_PRINT_PLAN)
     with explained_errors(statement, len(_EXPLAIN)), connection.users_names():
@@ -342,7 +389,7 @@ def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
         connection.execute(f"{_EXPLAIN}{statement}".encode(), binary=True)
         connection.remove_notice_handler(keep)
     connection.execute(_STOP_PRINTING)
-    return texts
+    return texts and [*texts, *literals]
 
 
 def _numbers(pattern: re.Pattern[str], texts: Iterable[str]) -> set[int]:

@@ -15,6 +15,7 @@ from lookahead.check.statement import (
     PLANNING_LIMIT_S,
     has_parameters,
     read_only,
+    reads_elsewhere,
     volatile_functions,
 )
 from lookahead.check.target import cold_maker, connect
@@ -204,10 +205,7 @@ def _measure(
 
 def _refuse_volatile(dsn: str, plan: dict[str, Any], statement: str) -> None:
     if any(map(_is_elsewhere, plan_nodes(plan))):
-        raise UsageError(
-            "the statement reads tables of other servers, and what these execute is not undone",
-            "--allow-volatile executes it nevertheless; without --measure it is not executed.",
-        )
+        raise reads_elsewhere()
     with connect(dsn) as connection, read_only(connection):
         connection.limit_time(PLANNING_LIMIT_S)
         found = volatile_functions(connection, statement)

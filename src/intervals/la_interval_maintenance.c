@@ -248,7 +248,6 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			partition = run->partition;
 	LaIntervalPending pending = la_interval_retire_pending(run->parent);
-	List	   *references;
 	bool		may_drop;
 	bool		drops;
 	ErrorData  *error = NULL;
@@ -262,12 +261,8 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	/* Before other tables are locked in vain. */
 	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
 		la_interval_retire_check_unused(member);
-	references = la_partition_references_locked(partition);
-	la_interval_run_lock(run, references,
+	la_interval_run_lock(run, la_partition_references_locked(partition),
 						 la_interval_retire_lock_of_references(may_drop));
-	/* DROP locks what partitions of it reference. */
-	if (references != NIL)
-		la_interval_run_wait_shortly();
 	if (may_drop)
 		check_row(run);
 	drops = may_drop && is_still_old(run, policy);

@@ -394,16 +394,6 @@ la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode)
 }
 
 /*
- * From here to the step's end: for work with other tables locked, which finds more to lock.  Who
- * has that and waits behind us would be the victim of a deadlock.
- */
-void
-la_interval_run_wait_shortly(void)
-{
-	limit_wait(LATER_TIMEOUT);
-}
-
-/*
  * For a step without locks: waits for those who use a table, longer than deadlock_timeout, when
  * core has an autovacuum give way.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would
  * wait, which has the table.

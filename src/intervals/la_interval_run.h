@@ -65,7 +65,6 @@ extern void la_interval_run_end(LaIntervalRun *run);
 extern bool la_interval_run_step(LaIntervalRun *run, LaIntervalStep step,
 								 LOCKMODE lock);
 extern void la_interval_run_lock(LaIntervalRun *run, const List *tables, LOCKMODE mode);
-extern void la_interval_run_wait_shortly(void);
 extern void la_interval_run_let_go(Oid table, LOCKMODE mode);
 extern bool la_interval_run_await(LaIntervalRun *run);
 extern bool la_interval_run_await_snapshots(LaIntervalRun *run);

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
-from time import sleep
 
 import psycopg
 import pytest
@@ -121,19 +120,6 @@ def test_who_has_one_and_waits_behind_us_is_no_victim(
     _assert_done(referencing, 10)
 
 
-def test_who_has_a_partition_of_one_is_waited_for(
-    referencing: Connection, server: WatchedServer
-) -> None:
-    """For longer than what is found late."""
-    leave_marked(referencing, server, _DROP)
-    with server.connect(autocommit=False) as writer:
-        writer.execute("LOCK s.a1 IN ROW EXCLUSIVE MODE")
-        with maintaining(referencing, server):
-            sleep(0.3)
-            writer.rollback()
-    _assert_done(referencing, 10)
-
-
 @pytest.mark.parametrize("is_marked", [False, True], ids=["before-the-mark", "marked"])
 def test_nobody_is_waited_for_while_references_are_locked(
     referencing: Connection, server: WatchedServer, is_marked: bool
@@ -184,26 +170,6 @@ def test_references_are_not_locked_in_vain_for_one_that_is_read(
         maintain(referencing)
         reader.rollback()
     assert state(referencing, "blocked") == f"{oldest}: it is in use"
-    maintain(referencing)
-    _assert_done(referencing, 10)
-
-
-def test_what_drop_finds_to_lock_is_waited_for_shortly(
-    referencing: Connection, server: WatchedServer
-) -> None:
-    """Who has it may wait for a referenced table, which is locked by then."""
-    oldest = leave_marked(referencing, server, _DROP)
-    execute(referencing, f"CREATE VIEW s.v AS SELECT * FROM s.{oldest}")
-    referencing.execute("SET lock_timeout = '60s'")
-    with server.connect(autocommit=False) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("COMMENT ON VIEW s.v IS 'in use'")
-        running = pool.submit(maintain, referencing)
-        try:
-            running.result(30)
-        finally:
-            other.rollback()
-    assert WAITED in state(referencing, "blocked")
-    referencing.execute("DROP VIEW s.v")
     maintain(referencing)
     _assert_done(referencing, 10)
 

@@ -309,6 +309,7 @@ def test_functions_in_c_that_execute_texts(
         "SELECT to_json(c), to_json(n), to_jsonb(r), quote_literal(c), i + 1 FROM v.values",
         "SELECT (r).c, any_value(d) FROM v.records GROUP BY r",
         "SELECT array_agg(d) OVER () FROM v.records",
+        "SELECT v.first(a) OVER () FROM v.t",  # there is no first state to be made
         "SELECT lag(d) OVER w, first_value(r) OVER w FROM v.records WINDOW w AS (ORDER BY d)",
         "SELECT coalesce(d, d), greatest(d, d), ds[1], CASE a WHEN 1 THEN d END FROM v.t, v.values",
         "SELECT count(d), min(d), max(a.d) FROM v.values AS a WHERE d > 0 GROUP BY ds",

@@ -79,9 +79,12 @@ VOLATILE = """
     CREATE CAST (date AS text) WITH FUNCTION v.as_text(date);
     CREATE TABLE v.values (c varchar, n v.name, i date, r v.row, d v.checked, ds v.checked[]);
     CREATE FUNCTION v.keep(v.checked, int) RETURNS v.checked IMMUTABLE LANGUAGE sql AS 'SELECT $1';
+    CREATE FUNCTION v.kept(anyelement, anyelement) RETURNS anyelement IMMUTABLE STRICT LANGUAGE sql
+        AS 'SELECT $1';
     CREATE FUNCTION v.number(v.checked) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
     CREATE AGGREGATE v.begun(int)
         (SFUNC = v.keep, STYPE = v.checked, FINALFUNC = v.number, INITCOND = '1');
+    CREATE AGGREGATE v.first(anyelement) (SFUNC = v.kept, STYPE = anyelement);
     CREATE FUNCTION v.late(int, int DEFAULT v.f(1)) RETURNS bool IMMUTABLE LANGUAGE plpgsql
         AS $$ BEGIN RETURN true; END $$;
     CREATE DOMAIN v.lazy AS int CHECK (v.late(VALUE));

@@ -108,10 +108,11 @@ _PARTS = """
         UNION SELECT 2277::pg_catalog.oid FROM pg_catalog.pg_proc
               WHERE oid = ANY (%(functions)s::pg_catalog.oid[]) AND oid >= 16384
                 AND prorettype = 2249 AND coalesce(2249 = ANY (proallargtypes), true)
-        UNION SELECT CASE WHEN state.typname LIKE 'any%%' THEN 2277 ELSE state.oid END
+        UNION SELECT CASE state.typtype WHEN 'p' THEN 2277 ELSE state.oid END
               FROM pg_catalog.pg_aggregate
               JOIN pg_catalog.pg_type state ON state.oid IN (aggtranstype, aggmtranstype)
               WHERE aggfnoid = ANY (%(windows)s::pg_catalog.oid[])
+                AND (agginitval IS NOT NULL OR aggminitval IS NOT NULL)
         UNION
         SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
             LATERAL (
@@ -373,14 +374,14 @@ def _domain_checks(connection: GuardedConnection, texts: list[str]) -> set[str]:
 def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
     """Of the statement, and of what its planning itself planned."""
     texts: list[str] = []
-    literals: list[str] = []
+    literals: set[str] = set()
 
     def keep(notice: psycopg.errors.Diagnostic) -> None:
         text = " ".join((notice.message_detail or "").split())  # lines are broken anywhere
         if notice.message_primary == "plan:" and text:
             texts.append(text)
         elif notice.message_primary == "parse tree:":
-            literals.extend(_LITERAL.findall(text))
+            literals.update(_LITERAL.findall(text))
 
     connection.execute(_PRINT_PLAN)
     with explained_errors(statement, len(_EXPLAIN)), connection.users_names():

@@ -108,8 +108,9 @@ def _toast(session: Connection) -> tuple[Any, ...]:
 
 
 def failure_of(error: psycopg.Error) -> tuple[Any, ...]:
-    """An error as a client sees it."""
-    return tuple(getattr(error.diag, name) for name in _ERROR_FIELDS)
+    """An error as a client sees it, whether an index finds a duplicate by a row or at the end."""
+    fields = (getattr(error.diag, name) for name in _ERROR_FIELDS)
+    return tuple(text and text.replace(" is duplicated.", " already exists.") for text in fields)
 
 
 def is_failure(outcome: tuple[Any, ...]) -> bool:

@@ -18,7 +18,14 @@ from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.columns import TYPES
 from bulk_insert.copies import random_copy
 from bulk_insert.copying import noted
-from bulk_insert.facts import LEAVES, Facts, complaint, failure_of, is_failure
+from bulk_insert.facts import (
+    LEAVES,
+    Facts,
+    as_found_by_a_row,
+    complaint,
+    failure_of,
+    is_failure,
+)
 from bulk_insert.sources import DIVISION, random_source
 from bulk_insert.tables import TABLE, random_table
 from bulk_insert.ways import check_sound, rows_file
@@ -216,8 +223,14 @@ class Round:
         except psycopg.OperationalError as error:
             raise ArmsDifferError(self._replay(f"the server crashed: {error}")) from error
         except psycopg.Error as error:
-            return failure_of(error)
+            failure = failure_of(error)
+            return self._as_in_any_file(failure) if insert.new_file else failure
         return (result, counted)
+
+    @staticmethod
+    def _as_in_any_file(failure: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A failure, whether its index finds a duplicate by a row or at the end."""
+        return tuple(text and as_found_by_a_row(text) for text in failure)
 
     def _look_through(self) -> None:
         """What there is, is sound."""

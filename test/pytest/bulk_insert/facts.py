@@ -108,9 +108,13 @@ def _toast(session: Connection) -> tuple[Any, ...]:
 
 
 def failure_of(error: psycopg.Error) -> tuple[Any, ...]:
-    """An error as a client sees it, whether an index finds a duplicate by a row or at the end."""
-    fields = (getattr(error.diag, name) for name in _ERROR_FIELDS)
-    return tuple(text and text.replace(" is duplicated.", " already exists.") for text in fields)
+    """An error as a client sees it."""
+    return tuple(getattr(error.diag, name) for name in _ERROR_FIELDS)
+
+
+def as_found_by_a_row(detail: str) -> str:
+    """Of a duplicate, that an index which is built at the end tells of in other words."""
+    return detail.replace("is duplicated", "already exists")
 
 
 def is_failure(outcome: tuple[Any, ...]) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from extension.probes import Connection, scalar
 
 from bulk_insert.arms import DEFAULT, STOCK, choose
+from bulk_insert.facts import as_found_by_a_row
 
 # Past 4 MB, in an order that is not that of the keys.
 _ROWS = 60_000
@@ -143,7 +144,7 @@ def test_duplicate_keys(connection: Connection, first: str, duplicate: int) -> N
         fields.append(
             (
                 diagnosis.message_primary,
-                detail.replace("is duplicated", "already exists") if first else detail,
+                as_found_by_a_row(detail) if first else detail,
                 diagnosis.schema_name,
                 diagnosis.table_name,
                 diagnosis.constraint_name,

@@ -38,6 +38,16 @@ list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
+ * The tables at the other ends of the table's foreign keys that core locks.
+ */
+static List *
+list_other_ends(Oid parent)
+{
+	return list_concat_unique_oid(la_partition_references_locked(parent),
+								  la_partition_references_locked_to(parent));
+}
+
+/*
  * Locks what core does in the end, some of it behind work that takes long: the default partition
  * is searched for rows.  Relies on DefineRelation() and CloneFkReferencing() in tablecmds.c.
  */
@@ -50,8 +60,7 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (run->is_superseded)
 		return;
 	default_partition = get_default_partition_oid(run->parent);
-	others = list_concat_unique_oid(la_partition_references_locked(run->parent),
-									la_partition_references_locked_to(run->parent));
+	others = list_other_ends(run->parent);
 	if (OidIsValid(default_partition) && run->lock == AccessExclusiveLock)
 		la_interval_run_lock(run, list_make1_oid(default_partition), AccessExclusiveLock);
 	la_interval_run_lock(run, others, ShareRowExclusiveLock);
@@ -71,7 +80,7 @@ list_others(const LaIntervalRun *run)
 	if (run->retired == LA_INTERVAL_MARKED)
 		return list_concat(la_partition_references_locked(run->partition),
 						   find_all_inheritors(run->partition, NoLock, NULL));
-	others = list_concat(la_partition_references_locked(run->parent), la_partition_references_locked_to(run->parent));
+	others = list_other_ends(run->parent);
 	return OidIsValid(default_partition) ? lappend_oid(others, default_partition) : others;
 }
 
@@ -213,7 +222,8 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 /*
  * Where the row is gone, and there may be others, the partition waits for the next run: what is
- * detached is not dropped later.  Also behind whatever can have waited for others.
+ * detached is not dropped later.  Also behind whatever can have waited for others.  By a snapshot
+ * of now, by which is_still_old() looks then, too.
  */
 static void
 check_row(const LaIntervalRun *run)
@@ -233,6 +243,13 @@ static void
 drop_partition(void *partition)
 {
 	la_interval_retire_drop(*(Oid *) partition);
+}
+
+static void
+check_members_unused(Oid partition)
+{
+	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
+		la_interval_retire_check_unused(member);
 }
 
 /*
@@ -259,8 +276,7 @@ retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	}
 	may_drop = is_ours(run) && policy != NULL && policy->drops;
 	/* Before other tables are locked in vain. */
-	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
-		la_interval_retire_check_unused(member);
+	check_members_unused(partition);
 	la_interval_run_lock(run, la_partition_references_locked(partition),
 						 la_interval_retire_lock_of_references(may_drop));
 	if (may_drop)
@@ -346,8 +362,7 @@ check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
-	foreach_oid(member, find_all_inheritors(run->partition, NoLock, NULL))
-		la_interval_retire_check_unused(member);
+	check_members_unused(run->partition);
 	if (OidIsValid(default_partition))
 		la_interval_retire_check_unused(default_partition);
 	la_interval_retire_check_referenced(run->partition);

@@ -29,8 +29,8 @@ typedef struct LaInsertExtent
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */
 	bool		no_room;		/* did every extension fail, the last time? */
-	bool		passed;			/* has core been told, since then, to go on
-								 * behind pages of ours? */
+	bool		passed;			/* has core been told to go on behind pages of
+								 * ours, since that extension? */
 } LaInsertExtent;
 
 extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,

@@ -357,13 +357,14 @@ def _domain_checks(connection: GuardedConnection, texts: list[str]) -> set[str]:
     known = -1
     while known < len(checks):
         known, every = len(checks), [*texts, *checks]
-        is_valid_asked = _POPULATE_VALID in _numbers(_FUNCTION, every)
+        functions = _numbers(_FUNCTION, every)
+        is_valid_asked = _POPULATE_VALID in functions
         has_record = is_valid_asked or _RECORD in _numbers(_TYPES, every)
         # Of anyarray nothing makes values.
         types = _numbers(_TYPES if has_record else _MADE, every) - {_ANYARRAY}
         made = {
             "types": list(types),
-            "functions": list(_numbers(_FUNCTION, every)) if has_record else [],
+            "functions": list(functions) if has_record else [],
             "windows": list(_numbers(_WINDOWS, every)),
             "checks": list(_numbers(_FUNCTION, checks)),
         }
